@@ -1,0 +1,65 @@
+# Every target sets up what it needs, once; `make` alone explains them.
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run lab test bench notebooks docs doctor clean
+
+help:
+	@echo "pspin_lite: the p-Spin Glass Network, explained and implemented"
+	@echo
+	@echo "  make run        execute every notebook in order; read the result in build/index.html"
+	@echo "  make test       every test: unit tests, notebooks, lint, format"
+	@echo "  make lab        open JupyterLab on the notebooks"
+	@echo "  make bench      print the performance tables (several minutes)"
+	@echo "  make doctor     what this machine has, and what will run on it"
+	@echo
+	@echo "  make notebooks  execute the notebooks and store their outputs in notebooks/"
+	@echo "  make docs       write docs/equations.md and the figures in docs/ anew"
+	@echo "  make setup      only create $(VENV) and install everything, pinned"
+	@echo "  make clean      remove $(VENV) and build/"
+	@echo
+	@echo "Each one sets up $(VENV) first if need be. Another Python: make run PYTHON=python3.12"
+
+# Written last, so that an interrupted installation is taken up again.
+$(READY): requirements.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python 3.11 or newer, or name one: make $(MAKECMDGOALS) PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"make: $(PYTHON) is Python {v.major}.{v.minor}, but 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=...")'
+	@echo "setting up $(VENV) (once; a few minutes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(READY)
+
+run: $(READY)
+	@$(PY) notebooks/run.py --out build
+
+notebooks: $(READY)
+	@$(PY) notebooks/run.py --store
+
+lab: $(READY)
+	@$(PY) -m jupyterlab --notebook-dir=notebooks
+
+# Two workers of one thread each: on two cores that beats one worker of two threads.
+test: $(READY)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(NICE) $(PY) -m pytest tests -q -n 2 --dist worksteal
+	@$(NICE) $(PY) -m pytest notebooks -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600
+
+bench: $(READY)
+	@$(PY) -m pspin_lite bench
+
+docs: $(READY)
+	@$(PY) -m pspin_lite equations --write
+
+doctor: $(READY)
+	@$(PY) -m pspin_lite doctor
+
+clean:
+	rm -rf $(VENV) build

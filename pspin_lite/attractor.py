@@ -1,0 +1,237 @@
+"""The p-spin attractor: a layer whose output is the fixed point of a gated, ternary map.
+
+    Y = tanh(U) * sigmoid(G)      [U | G] = H = Z + (gamma * Y) W^T
+
+Glossary (rows are tokens; ".." stands for any leading dimensions)
+    name    shape            paper       meaning
+    z       [.., 2*Dint]     Z           external drive, constant during the iteration
+    w_int   [2*Dint, Dint]   W_int^Q     internal couplings, already quantised
+    gamma   [Dint]           gamma       frustration, already 0.5*tanh(gamma_param)
+    y       [.., Dint]       Y           spins; Y_0 = spin(Z), Y_K is the answer
+    phi     [.., 2*Dint]     phi_u|phi_g derivatives of Y with respect to U and G at the last step
+    steps   int              K           products with w_int, forward and again backward
+
+`unrolled` is the reference: autograd through all K steps, memory proportional to K.
+`equilibrium` has the same forward pass and the paper's implicit gradient: with J the Jacobian of one step at the last state,
+the gradient of the loss L with respect to H is phi * V, where V solves V = dL/dY + J^T V. The Neumann series adds up K
+terms of the solution. It is the exact gradient of the fixed point only if both K-step iterations have converged; where they
+have not, it is neither that nor the gradient of the K steps that were run.
+
+Where it departs from the paper
+    * `tol` (the paper has a fixed K). Every token stops by itself, forward and backward, so that a token's result depends
+      on no other token: a common stopping rule would let later tokens change earlier ones, by how many steps they ask for.
+    * The gradient of gamma needs no further product: with A = W diag(gamma), dgamma is the column sum of dA * W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from . import backends, checks
+
+
+@dataclass
+class Report:
+    """What a call of `equilibrium` did; pass one as `report` and read it afterwards."""
+
+    forward: float = 0.0  # steps a token, on average
+    backward: float = 0.0
+    residual: float = float("nan")  # largest relative change of the last step over all tokens; nan without tol
+
+
+def spin(h: Tensor) -> Tensor:
+    """One evaluation of the nonlinearity: [.., 2*Dint] -> [.., Dint]."""
+    u, g = h.chunk(2, -1)  # Eq. spin-split
+    return torch.tanh(u) * torch.sigmoid(g)  # Eq. spin-output
+
+
+def unrolled(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
+    """K steps through plain autograd: the definition. Its gradient is that of the K steps."""
+    _check(z, w_int, gamma, steps)
+    y = spin(z)
+    for _ in range(steps):
+        y = spin(z + (gamma * y) @ w_int.T)  # Eq. spin-field
+    return y
+
+
+def equilibrium(
+    z: Tensor,
+    w_int: Tensor,
+    gamma: Tensor,
+    steps: int,
+    tol: float | None = None,
+    backend: str = "auto",
+    report: Report | None = None,
+) -> Tensor:
+    """K steps, differentiated implicitly: memory does not depend on K.
+
+    tol: a token stops once its relative change |Y_k - Y_{k-1}| / |Y_k| is expected to fall below tol with the next step
+    (see `_iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
+    report: filled with the steps taken, forward at once and backward when the gradient is computed."""
+    _check(z, w_int, gamma, steps)
+    if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):
+        raise checks.wrong("tol", repr(tol), "None or a number between 0 and 1")
+    backends.choose(backend, z.device)
+    report = Report() if report is None else report
+    if steps == 0:  # no recurrence: w_int and gamma take no part, and have no gradient
+        return spin(z)
+    rows = z.reshape(-1, z.shape[-1])
+    y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report)
+    return y.view(*z.shape[:-1], -1)
+
+
+class _Equilibrium(torch.autograd.Function):
+    """Rows are tokens: z [n, 2*Dint], y [n, Dint]."""
+
+    @staticmethod
+    def forward(ctx, z, w_int, gamma, steps, tol, report):
+        D = gamma.shape[0]
+        acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step: all that the backward pass needs
+
+        def step(y: Tensor, rows: Tensor | None) -> Tensor:
+            drive, out = (z, acts) if rows is None else (z[rows], None)
+            h = torch.addmm(drive, y * gamma, w_int.T, out=out)  # Eq. spin-field
+            h[:, :D].tanh_()  # Eq. spin-split
+            h[:, D:].sigmoid_()
+            if rows is not None:
+                acts[rows] = h
+            return h[:, :D] * h[:, D:]  # Eq. spin-output
+
+        y, report.forward, report.residual = _iterate(step, spin(z), steps, tol)
+        ctx.save_for_backward(acts, y, w_int, gamma)
+        ctx.steps, ctx.tol, ctx.report = steps, tol, report
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy):
+        acts, y, w_int, gamma = ctx.saved_tensors
+        D = gamma.shape[0]
+        phi = slopes(acts)
+        dh = torch.empty_like(phi)  # [V * phi_u | V * phi_g]
+
+        def spread(V: Tensor, p: Tensor) -> Tensor:
+            out = dh[: len(V)]
+            torch.mul(V, p[:, :D], out=out[:, :D])
+            torch.mul(V, p[:, D:], out=out[:, D:])
+            return out
+
+        def step(V: Tensor, rows: Tensor | None) -> Tensor:
+            p, start = (phi, dy) if rows is None else (phi[rows], dy[rows])
+            return (spread(V, p) @ w_int).mul_(gamma).add_(start)  # Eq. neumann
+
+        V, ctx.report.backward, _ = _iterate(step, dy, ctx.steps, ctx.tol)
+        spread(V, phi)  # Eq. spin-grad
+        dA = dh.T @ y  # gradient of A = w_int * gamma, [2*Dint, Dint]
+        dgamma = (dA * w_int).sum(0)
+        return dh, dA.mul_(gamma), dgamma, None, None, None
+
+
+def slopes(acts: Tensor) -> Tensor:
+    """Derivatives of Y with respect to U and G from acts = [tanh U | sigmoid G]: [.., 2*Dint] -> [.., 2*Dint]."""
+    t, s = acts.chunk(2, -1)
+    phi = torch.empty_like(acts)
+    phi_u, phi_g = phi.chunk(2, -1)
+    torch.mul(1 - t * t, s, out=phi_u)  # Eq. spin-slopes
+    torch.mul(t * s, 1 - s, out=phi_g)
+    return phi
+
+
+def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[Tensor, float, float]:
+    """x <- step(x, rows) for at most `steps` steps; with tol, each row only as long as it needs.
+
+    A row that changed by c relative to its size, and by b in the step before (1 for the very first value, which comes from
+    nothing), shrinks its changes by c/b a step. The next change is expected to be c*c/b: a row stops when that is below tol.
+    Returns x, the steps a row on average, and the largest last change. `rows` are the indices still running, None for all."""
+    if tol is None:
+        for _ in range(steps):
+            x = step(x, None)
+        return x, float(steps), float("nan")
+    n, rows, taken, residual = len(x), None, 0, 0.0
+    everything, before = x, torch.ones((), dtype=x.dtype, device=x.device)
+    for k in range(1, steps + 1):
+        new = step(x, rows)
+        taken += len(x)
+        change = (new - x).norm(dim=-1) / new.norm(dim=-1).clamp_min(torch.finfo(x.dtype).tiny)
+        if rows is None:
+            everything = new
+        else:
+            everything[rows] = new
+        running = change * change > tol * before if k < steps else torch.zeros_like(change, dtype=torch.bool)
+        residual = max(residual, change.masked_fill(running, 0).max().item())
+        still = running.nonzero().squeeze(-1)
+        if len(still) == 0:
+            break
+        if len(still) == len(x):
+            x, before = new, change
+        else:
+            x, before, rows = new[still], change[still], still if rows is None else rows[still]
+    return everything, taken / n, residual
+
+
+@torch.no_grad()
+def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
+    """How converged: relative change |Y_k - Y_{k-1}| / |Y_k| over all tokens together, for k = 1..steps. [steps]"""
+    _check(z, w_int, gamma, steps)
+    y, changes = spin(z), []
+    for _ in range(steps):
+        new = spin(z + (gamma * y) @ w_int.T)
+        changes.append((new - y).norm() / new.norm().clamp_min(torch.finfo(y.dtype).tiny))
+        y = new
+    return torch.stack(changes) if changes else z.new_empty(0)
+
+
+@torch.no_grad()
+def spectral_radius(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, iterations: int = 60, seed: int = 0) -> Tensor:
+    """How contractive: the largest |eigenvalue| of the Jacobian of one step, at Y_K, for each token. [..]
+
+    Power iteration. The leading eigenvalues are often a complex pair, under which the growth of a single step swings; so the
+    growth is averaged (geometrically) over the second half of the iterations."""
+    _check(z, w_int, gamma, steps)
+    checks.whole("iterations", iterations, 2)
+    y = spin(z)
+    for _ in range(steps):
+        y = spin(z + (gamma * y) @ w_int.T)
+    u, g = (z + (gamma * y) @ w_int.T).chunk(2, -1)
+    phi = slopes(torch.cat([u.tanh(), g.sigmoid()], -1))
+    x = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(y)
+    x /= x.norm(dim=-1, keepdim=True)
+    tiny = torch.finfo(y.dtype).tiny
+    log_growth = torch.zeros_like(x[..., 0])
+    for i in range(iterations):
+        x_u, x_g = (phi * ((gamma * x) @ w_int.T)).chunk(2, -1)
+        x = x_u + x_g  # J x
+        size = x.norm(dim=-1, keepdim=True).clamp_min(tiny)
+        x = x / size
+        if i >= iterations // 2:
+            log_growth += size.squeeze(-1).log()
+    return (log_growth / (iterations - iterations // 2)).exp()
+
+
+@torch.no_grad()
+def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
+    """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
+
+    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for |t|, s < 1.
+    So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small."""
+    checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
+    checks.same("gamma", gamma, (w_int.shape[1],), "one for each column of w_int")
+    return torch.linalg.matrix_norm(w_int * gamma, 2).item()
+
+
+def _check(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> None:
+    two_d, D = checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]").shape
+    if two_d != 2 * D:
+        raise checks.wrong("w_int", f"shape {checks.shape(w_int)}", "[2*Dint, Dint]: twice as many rows as columns")
+    if not isinstance(z, Tensor) or z.ndim < 1 or z.shape[-1] != two_d or z.numel() == 0:
+        came = f"shape {checks.shape(z)}" if isinstance(z, Tensor) else type(z).__name__
+        raise checks.wrong("z", came, f"[.., {two_d}], as many columns as w_int has rows")
+    checks.same("gamma", gamma, (D,), "one for each column of w_int")
+    checks.alike("z", z, "w_int", w_int)
+    checks.alike("gamma", gamma, "w_int", w_int)
+    checks.whole("steps", steps, 0)

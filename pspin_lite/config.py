@@ -1,0 +1,175 @@
+"""Configurations: every hyperparameter of the paper's appendix, and the choices the paper leaves open, in one place.
+
+A configuration is frozen; `cfg.replace(steps=2)` gives a variation. Wrong values are refused when it is made.
+What the paper does not say is marked "paper silent" with our reason (and listed in docs/equations.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from . import checks
+
+_AT_LEAST = {  # smallest allowed value of the integer fields
+    **dict.fromkeys(("vocab", "context", "width", "layers", "heads", "inner", "batch", "steps", "kv_heads", "head_width"), 1),
+    **dict.fromkeys(("warmup", "cooldown", "micro_steps", "seed"), 0),
+}
+_POSITIVE = ("lr", "clip", "gain", "ternary_gain", "rope_base")
+_FRACTION = ("min_ratio", "weight_decay")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What both architectures share. Letters in brackets are the paper's."""
+
+    name: str
+    vocab: int  # |V|
+    context: int  # T, tokens a sequence
+    width: int  # D
+    layers: int  # L
+    heads: int  # H
+    inner: int  # D_int; for the Transformer the width of its SwiGLU
+
+    # Training, from the paper's appendix
+    batch: int = 1  # B, sequences a step
+    steps: int = 8000
+    lr: float = 8e-4  # at the plateau
+    warmup: int = 500  # steps of linear warm-up
+    cooldown: int = 1000  # steps of cosine decay at the end
+    min_ratio: float = 0.1  # of lr, where the cosine ends
+    weight_decay: float = 0.05
+    clip: float = 1.0  # global norm of the gradient
+    seed: int = 1337  # the paper's, there for shuffling; here for weights and data alike
+
+    # Paper silent
+    betas: tuple[float, float] = (0.9, 0.999)  # of AdamW: PyTorch's default, the likeliest reading of "AdamW"
+    decay_vectors: bool = False  # weight decay on matrices only: on gamma it would pull the attractor towards K = 0
+    gain: float = 1.0  # dense matrices start at a standard deviation of gain / sqrt(fan-in)
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check_field(field.name, getattr(self, field.name))
+
+    def replace(self, **changes: object):
+        """A copy with some values changed."""
+        names = [f.name for f in dataclasses.fields(self)]
+        for key in changes:
+            checks.choice("configuration key", key, names)
+        return dataclasses.replace(self, **changes)
+
+    def learning_rate(self, step: int) -> float:
+        """The rate at a step, counted from 0: linear warm-up, plateau, cosine to lr * min_ratio at the last step.
+
+        A run too short for both ends keeps their proportion and has no plateau."""
+        shrink = min(1.0, self.steps / max(1, self.warmup + self.cooldown))
+        warm, cool = round(self.warmup * shrink), round(self.cooldown * shrink)
+        if step < warm:
+            return self.lr * (step + 1) / warm
+        if step < self.steps - cool:
+            return self.lr
+        progress = min(1.0, (step + 1 - (self.steps - cool)) / cool)
+        return self.lr * (self.min_ratio + (1 - self.min_ratio) * (1 + math.cos(math.pi * progress)) / 2)
+
+
+@dataclass(frozen=True)
+class PSpinConfig(Config):
+    """The p-Spin Glass Network."""
+
+    micro_steps: int = 5  # K
+    chunk: int | None = 128  # C; None: what is fastest on the device
+    tol: float | None = None  # let the attractor stop early; None: always K steps, as in the paper
+    implicit: bool = True  # the paper's implicit gradient; False: autograd through the K steps
+
+    # Paper silent
+    ternary_gain: float = 1.0  # ternary matrices start at a standard deviation of ternary_gain / sqrt(fan-in)
+    gamma_start: float = 0.5  # gamma_param; gamma = 0.5 * tanh(0.5) = 0.23. At 0 the couplings would have no gradient
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % self.heads:
+            raise checks.wrong("width", self.width, f"a multiple of heads ({self.heads})")
+
+    @property
+    def head_width(self) -> int:  # d_h
+        return self.width // self.heads
+
+
+@dataclass(frozen=True)
+class TransformerConfig(Config):
+    """The baseline. The paper gives only its parameter counts; this ordinary modern shape has exactly those."""
+
+    kv_heads: int = 4
+    head_width: int = 64
+    rope_base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.heads % self.kv_heads:
+            raise checks.wrong("kv_heads", self.kv_heads, f"a divisor of heads ({self.heads})")
+        if self.head_width % 2:
+            raise checks.wrong("head_width", self.head_width, "an even number (rotary positions turn pairs)")
+
+
+def _check_field(name: str, value: object) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if name == "name":
+        if not isinstance(value, str) or not value:
+            raise checks.wrong(name, repr(value), "a non-empty string")
+    elif name in _AT_LEAST:
+        checks.whole(name, value, _AT_LEAST[name])
+    elif name == "chunk":
+        if value is not None:
+            checks.whole(name, value, 1)
+    elif name == "tol":
+        if value is not None and not (number and 0 < value < 1):
+            raise checks.wrong(name, repr(value), "None or a number between 0 and 1")
+    elif name in _POSITIVE:
+        if not (number and value > 0):
+            raise checks.wrong(name, repr(value), "a finite number above 0")
+    elif name in _FRACTION:
+        if not (number and 0 <= value <= 1):
+            raise checks.wrong(name, repr(value), "a number from 0 to 1")
+    elif name == "betas":
+        if not (isinstance(value, tuple | list) and len(value) == 2 and all(0 <= b < 1 for b in value)):
+            raise checks.wrong(name, repr(value), "two numbers from 0 to below 1")
+    elif name == "gamma_start":
+        if not number:
+            raise checks.wrong(name, repr(value), "a finite number")
+    elif not isinstance(value, bool):  # decay_vectors, implicit
+        raise checks.wrong(name, repr(value), "True or False")
+
+
+_PRESETS = {
+    cfg.name: cfg
+    for cfg in (
+        # The paper's appendix
+        PSpinConfig("byte-paper", vocab=256, context=2048, width=704, layers=4, heads=8, inner=2048),
+        PSpinConfig("subword-paper", vocab=49152, context=1024, width=544, layers=4, heads=8, inner=1408),
+        # Its recipe for the baseline is "community standard" and 1,000 steps of 64: no room for 500 + 1,000 steps of ramps
+        TransformerConfig(
+            "transformer-paper",
+            **dict(vocab=49152, context=1024, width=512, layers=12, heads=8, inner=1408),
+            **dict(batch=64, steps=1000, warmup=100, cooldown=500),
+        ),
+        # The same architectures at about 1M parameters, for two CPU cores
+        PSpinConfig("byte-lite", vocab=256, context=512, width=128, layers=4, heads=4, inner=224, chunk=None),
+        PSpinConfig("subword-lite", vocab=8192, context=256, width=72, layers=4, heads=4, inner=176, chunk=None),
+        TransformerConfig(
+            "transformer-lite",
+            **dict(vocab=8192, context=256, width=72, layers=8, heads=4, inner=200, kv_heads=2, head_width=18),
+            **dict(batch=64, steps=1000, warmup=100, cooldown=500),
+        ),
+    )
+}
+
+
+def presets() -> list[str]:
+    """The names `preset` knows."""
+    return list(_PRESETS)
+
+
+def preset(name: str) -> PSpinConfig | TransformerConfig:
+    """A configuration by name."""
+    return _PRESETS[checks.choice("preset", name, _PRESETS)]

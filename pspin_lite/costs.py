@@ -1,0 +1,146 @@
+"""What a model weighs and what it costs: the paper's parameter tables, and its complexity section with the constants filled in.
+
+Counts are of multiply-adds times two ("flops") in matrix products, as a FLOP counter sees them; bytes of what is saved for the
+backward pass. Both are checked in the tests against what a run really does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import checks
+from .config import Config, PSpinConfig, TransformerConfig
+
+MB = 2**20  # the paper's MB
+
+
+@dataclass(frozen=True)
+class Row:
+    """One component of a footprint."""
+
+    name: str
+    params: int
+    bits: int  # a parameter, as deployed
+    uncompressed_bits: int  # a parameter, in the paper's uncompressed equivalent
+
+    @property
+    def bytes(self) -> float:
+        return self.params * self.bits / 8
+
+    @property
+    def mb(self) -> float:
+        return self.bytes / MB
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Rows by component, their total, and what the same weights take uncompressed. `print` shows the paper's table."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def params(self) -> int:
+        return sum(row.params for row in self.rows)
+
+    @property
+    def bytes(self) -> float:
+        return sum(row.bytes for row in self.rows)
+
+    @property
+    def mb(self) -> float:
+        return self.bytes / MB
+
+    @property
+    def uncompressed_mb(self) -> float:
+        return sum(row.params * row.uncompressed_bits for row in self.rows) / 8 / MB
+
+    def __getitem__(self, name: str) -> Row:
+        by_name = {row.name: row for row in self.rows}
+        return by_name[checks.choice("component", name, by_name)]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name:<24}{'params':>12}{'bits':>6}{'MB':>9}"]
+        lines += [f"{row.name:<24}{row.params:>12,}{row.bits:>6}{row.mb:>9.2f}" for row in self.rows]
+        lines += [f"{'total':<24}{self.params:>12,}{'':>6}{self.mb:>9.2f}   uncompressed {self.uncompressed_mb:.2f} MB"]
+        return "\n".join(lines)
+
+
+def footprint(cfg: PSpinConfig | TransformerConfig) -> Footprint:
+    """The paper's parameter and memory table (Eq. tab-footprint, Eq. tab-baseline), by component."""
+    D, L, V, inner = cfg.width, cfg.layers, cfg.vocab, cfg.inner
+    embedding = Row("embedding", V * D, 32, 32)
+    if isinstance(cfg, PSpinConfig):
+        ternary = L * ternary_params(cfg)
+        # The paper counts W_down, the norms and gamma under "state-space attention".
+        dense = L * (5 * D * D + D * inner + 2 * D + inner) + D
+        return Footprint(cfg.name, (embedding, Row("ternary MLP", ternary, 2, 16), Row("state space", dense, 16, 16)))
+    if isinstance(cfg, TransformerConfig):
+        attention = 2 * D * (cfg.heads + cfg.kv_heads) * cfg.head_width
+        layer = attention + 3 * D * inner + 2 * D + 2 * cfg.head_width
+        return Footprint(cfg.name, (embedding, Row("non-embedding", L * layer + D, 16, 16)))
+    raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig or a TransformerConfig")
+
+
+def ternary_params(cfg: PSpinConfig) -> int:
+    """W_ext and W_int of one layer."""
+    return 2 * cfg.width * cfg.inner + 2 * cfg.inner**2
+
+
+def layer_bits(cfg: PSpinConfig) -> int:
+    """The paper's bits a layer: five state-space matrices at 16 bits, the ternary ones at 2. It leaves W_down out."""
+    return 5 * 16 * cfg.width**2 + 2 * ternary_params(cfg)  # Eq. cost-params
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Flops of matrix products by part, of one pass over B sequences of T tokens through the whole model."""
+
+    state_space: int
+    attractor: int
+    head: int
+
+    @property
+    def total(self) -> int:
+        return self.state_space + self.attractor + self.head
+
+
+def flops(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None, backward: bool = False) -> Cost:
+    """The paper's time complexity with its constants, for T a multiple of the chunk (and more than one token).
+
+    backward=False: a forward pass; True: a whole training step's forward and backward."""
+    _pspin(cfg)
+    T = cfg.context if tokens is None else checks.whole("tokens", tokens, 1)
+    D, inner, K, d = cfg.width, cfg.inner, cfg.micro_steps, cfg.head_width
+    C = min(cfg.chunk or 64, T)
+    N = checks.whole("batch", batch, 1) * T
+    passes = 3 if backward else 1  # every product has two more in the backward pass: one for each of its factors
+    # 5 D: projections. 2 C: scores and their use within the chunk. 2 d: writing the state and reading it.
+    ssm = 2 * N * D * (5 * D + 2 * C + 2 * d) * passes  # Eq. cost-ssm
+    # W_ext and W_down, and K products with W_int forward; K again backward, and one for the gradient of W_int.
+    spin = 2 * N * inner * (3 * D * passes + 2 * inner * (2 * K + 1 if backward else K))  # Eq. cost-pspin
+    if K == 0:
+        spin = 2 * N * inner * 3 * D * passes
+    return Cost(cfg.layers * ssm, cfg.layers * spin, 2 * N * D * cfg.vocab * passes)
+
+
+def saved_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> dict[str, int]:
+    """Float32 bytes that one layer's activations hold for the backward pass, by part. None of them depends on K."""
+    _pspin(cfg)
+    T = cfg.context if tokens is None else checks.whole("tokens", tokens, 1)
+    D, inner, d, H = cfg.width, cfg.inner, cfg.head_width, cfg.heads
+    C = min(cfg.chunk or 64, T)
+    N = checks.whole("batch", batch, 1) * T
+    return {
+        # tanh U, sigmoid G, and Y, which W_down needs as well
+        "attractor": 4 * N * 3 * inner,  # Eq. act-pspin
+        # q, k, v in chunks; two C x C matrices a head (mask and scores); a d x d state a chunk; decay from the start
+        "state space": 4 * N * (3 * D + 2 * C * H + D * d // C + H),
+        # x before each norm, its normalised form (shared by the projections), gate, and the concatenated heads
+        "around them": 4 * N * (2 * (D + 1) + 2 * D + D + D),
+    }
+
+
+def _pspin(cfg: Config) -> None:
+    if not isinstance(cfg, PSpinConfig):
+        raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig")

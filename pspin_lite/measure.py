@@ -1,0 +1,72 @@
+"""Measuring: peak memory of a call, bytes kept for a backward pass, and times as ratios.
+
+Machines are shared and noisy, so times are never compared across runs: `Race` runs its contestants in turn, round after round,
+and compares the medians.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """How far above its start the memory of tensors rises during `call()`. Counts every allocation, on CPU or GPU."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        call()
+        return torch.cuda.max_memory_allocated() - before
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
+    level = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        level += event.nbytes()  # negative when memory is given back
+        peak = max(peak, level)
+    return peak
+
+
+def saved_bytes(call: Callable[[], object], besides: tuple[torch.Tensor, ...] = ()) -> int:
+    """Bytes of tensors that the graph built by `call()` keeps for its backward pass, each storage once, `besides` not counted."""
+    known = {tensor.untyped_storage().data_ptr() for tensor in besides}
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in known:
+            kept[storage.data_ptr()] = storage  # held, so that no address is used twice
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        alive = call()
+    size = sum(storage.nbytes() for storage in kept.values())
+    del alive
+    return size
+
+
+class Race:
+    """Times several calls in turn in one process. `race(calls)` gives the median seconds of each, by name."""
+
+    def __init__(self, rounds: int = 5, least_seconds: float = 0.0):
+        self.rounds, self.least_seconds = rounds, least_seconds
+
+    def __call__(self, calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for call in calls.values():
+            call()  # warm up
+        start = time.perf_counter()
+        rounds = 0
+        while rounds < self.rounds or time.perf_counter() - start < self.least_seconds:
+            for name, call in calls.items():
+                begin = time.perf_counter()
+                call()
+                if torch.cuda.is_available():
+                    torch.cuda.synchronize()
+                times[name].append(time.perf_counter() - begin)
+            rounds += 1
+        return {name: statistics.median(values) for name, values in times.items()}

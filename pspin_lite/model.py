@@ -1,0 +1,89 @@
+"""The p-Spin Glass Network: embedding, L blocks of a gated state space and an attractor, norm, tied head.
+
+Glossary
+    name        shape      paper    meaning
+    x           [B,T,D]    X        residual stream; X^(l-1) into block l, X_mid between its halves, X^(l) out of it
+    state       L x [B,H,d,d]  h    memory of every block: all that decoding carries from token to token
+    gamma_param [Dint]     gamma_param   unbounded; gamma = 0.5 * tanh(gamma_param)
+
+Paper silent: what the gate's bias starts at. It has none (the parameter counts of the paper's appendix leave no room for one),
+so with small weights every head starts with a decay of one half.
+"""
+
+from __future__ import annotations
+
+import torch
+from einops import rearrange, reduce
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from . import attractor, state_space
+from .config import PSpinConfig
+from .language_model import EPS, LanguageModel
+from .ternary import TernaryLinear
+
+
+class StateSpace(nn.Module):
+    """First half of a block: [B,T,D] -> [B,T,D], with a state [B,H,d,d]."""
+
+    def __init__(self, cfg: PSpinConfig):
+        super().__init__()
+        self.heads, self.chunk = cfg.heads, cfg.chunk
+        self.w_q, self.w_k, self.w_v, self.w_g, self.w_o = (nn.Linear(cfg.width, cfg.width, bias=False) for _ in range(5))
+
+    def forward(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        q, k, v, gate = (rearrange(w(x), "b t (h d) -> b t h d", h=self.heads) for w in (self.w_q, self.w_k, self.w_v, self.w_g))
+        q = q * q.shape[-1] ** -0.5  # Eq. ssm-qkv
+        g = reduce(-F.softplus(gate), "b t h d -> b t h", "mean")  # Eq. ssm-gate
+        if x.shape[1] == 1:  # decoding: one token needs no chunk
+            o, state = state_space.recurrent(q, k, v, g, state)
+        else:
+            o, state = state_space.chunked(q, k, v, g, self.chunk, state)
+        return self.w_o(rearrange(o, "b t h d -> b t (h d)")), state
+
+
+class Attractor(nn.Module):
+    """Second half of a block: [B,T,D] -> [B,T,D], no state."""
+
+    def __init__(self, cfg: PSpinConfig):
+        super().__init__()
+        self.cfg = cfg
+        self.w_ext = TernaryLinear(cfg.width, 2 * cfg.inner)
+        self.w_int = TernaryLinear(cfg.inner, 2 * cfg.inner)
+        self.gamma_param = nn.Parameter(torch.full((cfg.inner,), cfg.gamma_start))
+        self.w_down = nn.Linear(cfg.inner, cfg.width, bias=False)
+        self.report = attractor.Report()  # steps taken by the latest call
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.w_ext(x)  # Eq. spin-drive
+        w_int, gamma = self.w_int.quantized(), self.gamma()
+        if self.cfg.implicit:
+            y = attractor.equilibrium(z, w_int, gamma, self.cfg.micro_steps, self.cfg.tol, report=self.report)
+        else:
+            y = attractor.unrolled(z, w_int, gamma, self.cfg.micro_steps)
+        return self.w_down(y)
+
+    def gamma(self) -> Tensor:
+        return 0.5 * torch.tanh(self.gamma_param)  # Eq. spin-gamma
+
+
+class Block(nn.Module):
+    def __init__(self, cfg: PSpinConfig):
+        super().__init__()
+        self.norm_ssm, self.norm_spin = nn.RMSNorm(cfg.width, EPS), nn.RMSNorm(cfg.width, EPS)  # Eq. rmsnorm
+        self.state_space, self.attractor = StateSpace(cfg), Attractor(cfg)
+
+    def forward(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        routed, state = self.state_space(self.norm_ssm(x), state)
+        x = x + routed  # Eq. ssm-out
+        return x + self.attractor(self.norm_spin(x)), state  # Eq. spin-out
+
+
+class PSpinLM(LanguageModel):
+    """Algorithms 1 and 2 of the paper: they differ in the vocabulary alone. Eq. alg-subword, Eq. alg-byte"""
+
+    def __init__(self, cfg: PSpinConfig):
+        super().__init__(cfg, (Block(cfg) for _ in range(cfg.layers)))
+
+    def gain_of(self, linear: nn.Linear) -> float:
+        return self.cfg.ternary_gain if isinstance(linear, TernaryLinear) else self.cfg.gain

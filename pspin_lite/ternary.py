@@ -1,0 +1,111 @@
+"""Ternary weights: every entry of a matrix is -1, 0 or 1, times one scale for the whole matrix.
+
+Glossary
+    name    shape        paper    meaning
+    w       any          W        full-precision weight, the one that is trained
+    scale   scalar       s        mean absolute value of w
+    codes   like w       W^Q / s  int8 in {-1, 0, 1}
+    packed  [.., n/4]    -        uint8, four codes a byte along the last axis
+
+Two bits hold a code: 00 is -1, 01 is 0, 10 is 1; 11 never occurs. The first of the four is in the lowest bits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from . import checks
+
+SMALLEST_SCALE = 1e-5  # the floor in Eq. ternary-scale
+
+
+def quantize(w: Tensor) -> tuple[Tensor, Tensor]:
+    """Absmean quantisation: codes in {-1, 0, 1} (int8, like w) and the scale (a scalar tensor in w's dtype)."""
+    _check_weight(w)
+    scale = w.detach().abs().mean().clamp_min(SMALLEST_SCALE)  # Eq. ternary-scale
+    codes = (w.detach() / scale).round_().clamp_(-1, 1)  # Eq. ternary-round
+    return codes.to(torch.int8), scale
+
+
+def ste(w: Tensor) -> Tensor:
+    """codes * scale in w's dtype; its gradient passes to w unchanged ("straight through" the rounding).
+
+    The common w + (quantised - w).detach() has the same gradient, but its value is only nearly ternary after rounding."""
+    _check_weight(w)
+    return _StraightThrough.apply(w)
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        scale = w.abs().mean().clamp_min(SMALLEST_SCALE)
+        return (w / scale).round_().clamp_(-1, 1).mul_(scale)  # Eq. ternary-round
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def pack(codes: Tensor) -> Tensor:
+    """int8 codes [.., n] -> uint8 [.., ceil(n/4)]. A last, partly used byte is filled with zeros (code 0)."""
+    if not isinstance(codes, Tensor) or codes.ndim == 0 or codes.is_floating_point() or codes.dtype == torch.bool:
+        came = f"dtype {codes.dtype}, shape {checks.shape(codes)}" if isinstance(codes, Tensor) else type(codes).__name__
+        raise checks.wrong("codes", came, "an integer tensor [.., n]")
+    if codes.numel() and (codes.min() < -1 or codes.max() > 1):
+        raise checks.wrong("codes", f"values from {codes.min()} to {codes.max()}", "only -1, 0 and 1")
+    fours = F.pad(codes.to(torch.int16), (0, -codes.shape[-1] % 4)).unflatten(-1, (-1, 4)) + 1  # 0, 1, 2
+    return (fours << _shifts(codes)).sum(-1).to(torch.uint8)
+
+
+def unpack(packed: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """uint8 [.., ceil(n/4)] -> int8 codes of `shape` [.., n]."""
+    shape = tuple(shape)
+    if not isinstance(packed, Tensor) or packed.dtype != torch.uint8:
+        raise checks.wrong("packed", getattr(packed, "dtype", type(packed).__name__), "a uint8 tensor")
+    if not shape or tuple(packed.shape) != (*shape[:-1], math.ceil(shape[-1] / 4)):
+        raise checks.wrong("packed", f"shape {checks.shape(packed)}", f"four codes a byte of shape {list(shape)}")
+    bits = (packed.to(torch.int16).unsqueeze(-1) >> _shifts(packed)) & 3  # [.., n/4, 4]
+    if bool((bits == 3).any()):
+        raise checks.wrong("packed", "the bit pattern 11", "only 00, 01 and 10: these bytes were not written by pack")
+    return (bits.flatten(-2)[..., : shape[-1]] - 1).to(torch.int8)
+
+
+class TernaryLinear(nn.Linear):
+    """A linear layer without bias that trains in full precision, computes with ternary weights and exports packed."""
+
+    def __init__(self, in_features: int, out_features: int):
+        super().__init__(in_features, out_features, bias=False)
+        self._kept: tuple[tuple[int, int], Tensor] | None = None  # (which weight, its quantised form), see quantized()
+
+    def quantized(self) -> Tensor:
+        """The weight as it is used: codes * scale, [out, in].
+
+        Without gradients it is kept until the weight changes: quantising takes longer than a product with one token."""
+        if torch.is_grad_enabled() or self.weight.is_inference():
+            return ste(self.weight)
+        which = (self.weight.data_ptr(), self.weight._version)  # every in-place change counts the version up
+        if self._kept is None or self._kept[0] != which:
+            self._kept = (which, ste(self.weight))
+        return self._kept[1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.quantized())
+
+    def packed(self) -> tuple[Tensor, Tensor]:
+        """What is shipped: uint8 [out, ceil(in/4)] and the scale."""
+        codes, scale = quantize(self.weight)
+        return pack(codes), scale
+
+
+def _check_weight(w: Tensor) -> None:
+    if not isinstance(w, Tensor) or not w.is_floating_point() or w.numel() == 0:
+        came = f"dtype {w.dtype}, shape {checks.shape(w)}" if isinstance(w, Tensor) else type(w).__name__
+        raise checks.wrong("w", came, "a floating-point tensor with at least one entry")
+
+
+def _shifts(like: Tensor) -> Tensor:
+    return torch.tensor([0, 2, 4, 6], dtype=torch.int16, device=like.device)

@@ -39,13 +39,19 @@ def execute(notebook: NotebookNode, folder: Path, label: str, screen) -> float:
                 print(f"\r{label}  cell {done}/{total} ", end="", file=screen, flush=True)
 
     client = NotebookClient(
-        notebook, timeout=CELL_TIMEOUT, resources={"metadata": {"path": str(folder)}}, on_cell_start=show, record_timing=False
+        notebook,
+        timeout=CELL_TIMEOUT,
+        resources={"metadata": {"path": str(folder)}},
+        on_cell_start=show,
+        record_timing=False,
     )
     start = time.monotonic()
     try:
         client.execute()
     except CellExecutionError as error:
-        raise Failed(f"cell {done} of {total}: {error.ename}: {plain(error.evalue)}\n{indent(plain(error.traceback))}") from None
+        raise Failed(
+            f"cell {done} of {total}: {error.ename}: {plain(error.evalue)}\n{indent(plain(error.traceback))}"
+        ) from None
     except (DeadKernelError, TimeoutError) as error:
         raise Failed(f"cell {done} of {total}: {type(error).__name__}: {error}") from None
     return time.monotonic() - start
@@ -88,10 +94,13 @@ def write_index(out: Path, rows: list[tuple[str, str, float | None]]) -> None:
         f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>pspin_lite</title>
-<style>body {{ font: 18px/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem; color: #222 }}
-li {{ margin: .4rem 0 }} small {{ color: #666 }} a {{ color: #0b5394 }}</style>
+<style>
+body {{ font: 18px/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem; color: #222 }}
+li {{ margin: .4rem 0 }} small {{ color: #666 }} a {{ color: #0b5394 }}
+</style>
 <h1>pspin_lite</h1>
-<p>The p-Spin Glass Network, explained and implemented. The notebooks as executed on this machine, to be read in order:</p>
+<p>The p-Spin Glass Network, explained and implemented.
+The notebooks as executed on this machine, to be read in order:</p>
 <ul>
 {items}
 </ul>

@@ -11,8 +11,12 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("doctor", help="what this machine has, and what will run on it")
     bench = commands.add_parser("bench", help="performance tables, as ratios within one run")
-    bench.add_argument("--quick", action="store_true", help="small shapes, seconds instead of minutes: does it run at all?")
-    bench.add_argument("--only", metavar="TABLE", help="one table alone: state-space, attractor, step or early-stopping")
+    bench.add_argument(
+        "--quick", action="store_true", help="small shapes, seconds instead of minutes: does it run at all?"
+    )
+    bench.add_argument(
+        "--only", metavar="TABLE", help="one table alone: state-space, attractor, step or early-stopping"
+    )
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
     args = parser.parse_args(argv)

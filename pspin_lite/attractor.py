@@ -12,14 +12,15 @@ Glossary (rows are tokens; ".." stands for any leading dimensions)
     steps   int              K           products with w_int, forward and again backward
 
 `unrolled` is the reference: autograd through all K steps, memory proportional to K.
-`equilibrium` has the same forward pass and the paper's implicit gradient: with J the Jacobian of one step at the last state,
-the gradient of the loss L with respect to H is phi * V, where V solves V = dL/dY + J^T V. The Neumann series adds up K
-terms of the solution. It is the exact gradient of the fixed point only if both K-step iterations have converged; where they
-have not, it is neither that nor the gradient of the K steps that were run.
+`equilibrium` has the same forward pass and the paper's implicit gradient: with J the Jacobian of one step at the last
+state, the gradient of the loss L with respect to H is phi * V, where V solves V = dL/dY + J^T V. The Neumann series
+adds up K terms of the solution. It is the exact gradient of the fixed point only if both K-step iterations have
+converged; where they have not, it is neither that nor the gradient of the K steps that were run.
 
 Where it departs from the paper
-    * `tol` (the paper has a fixed K). Every token stops by itself, forward and backward, so that a token's result depends
-      on no other token: a common stopping rule would let later tokens change earlier ones, by how many steps they ask for.
+    * `tol` (the paper has a fixed K). Every token stops by itself, forward and backward, so that a token's result
+      depends on no other token: a common stopping rule would let later tokens change earlier ones, by how many steps
+      they ask for.
     * The gradient of gamma needs no further product: with A = W diag(gamma), dgamma is the column sum of dA * W.
 """
 
@@ -145,9 +146,10 @@ def slopes(acts: Tensor) -> Tensor:
 def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[Tensor, float, float]:
     """x <- step(x, rows) for at most `steps` steps; with tol, each row only as long as it needs.
 
-    A row that changed by c relative to its size, and by b in the step before (1 for the very first value, which comes from
-    nothing), shrinks its changes by c/b a step. The next change is expected to be c*c/b: a row stops when that is below tol.
-    Returns x, the steps a row on average, and the largest last change. `rows` are the indices still running, None for all."""
+    A row that changed by c relative to its size, and by b in the step before (1 for the very first value, which comes
+    from nothing), shrinks its changes by c/b a step. The next change is expected to be c*c/b: a row stops when that is
+    below tol. Returns x, the steps a row on average, and the largest last change. `rows` are the indices still running,
+    None for all."""
     if tol is None:
         for _ in range(steps):
             x = step(x, None)
@@ -190,8 +192,8 @@ def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
 def spectral_radius(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, iterations: int = 60, seed: int = 0) -> Tensor:
     """How contractive: the largest |eigenvalue| of the Jacobian of one step, at Y_K, for each token. [..]
 
-    Power iteration. The leading eigenvalues are often a complex pair, under which the growth of a single step swings; so the
-    growth is averaged (geometrically) over the second half of the iterations."""
+    Power iteration. The leading eigenvalues are often a complex pair, under which the growth of a single step swings;
+    so the growth is averaged (geometrically) over the second half of the iterations."""
     _check(z, w_int, gamma, steps)
     checks.whole("iterations", iterations, 2)
     y = spin(z)
@@ -217,8 +219,8 @@ def spectral_radius(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, iterati
 def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
     """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
 
-    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for |t|, s < 1.
-    So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small."""
+    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
+    |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small."""
     checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
     checks.same("gamma", gamma, (w_int.shape[1],), "one for each column of w_int")
     return torch.linalg.matrix_norm(w_int * gamma, 2).item()

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from . import checks
 
 _AT_LEAST = {  # smallest allowed value of the integer fields
-    **dict.fromkeys(("vocab", "context", "width", "layers", "heads", "inner", "batch", "steps", "kv_heads", "head_width"), 1),
+    **dict.fromkeys(
+        ("vocab", "context", "width", "layers", "heads", "inner", "batch", "steps", "kv_heads", "head_width"), 1
+    ),
     **dict.fromkeys(("warmup", "cooldown", "micro_steps", "seed"), 0),
 }
 _POSITIVE = ("lr", "clip", "gain", "ternary_gain", "rope_base")
@@ -147,7 +149,7 @@ _PRESETS = {
         # The paper's appendix
         PSpinConfig("byte-paper", vocab=256, context=2048, width=704, layers=4, heads=8, inner=2048),
         PSpinConfig("subword-paper", vocab=49152, context=1024, width=544, layers=4, heads=8, inner=1408),
-        # Its recipe for the baseline is "community standard" and 1,000 steps of 64: no room for 500 + 1,000 steps of ramps
+        # Its recipe for the baseline is "community standard" and 1,000 steps: 500 + 1,000 steps of ramps do not fit
         TransformerConfig(
             "transformer-paper",
             **dict(vocab=49152, context=1024, width=512, layers=12, heads=8, inner=1408),

@@ -1,7 +1,8 @@
-"""What a model weighs and what it costs: the paper's parameter tables, and its complexity section with the constants filled in.
+"""What a model weighs and what it costs: the paper's parameter tables, and its complexity section with the constants
+filled in.
 
-Counts are of multiply-adds times two ("flops") in matrix products, as a FLOP counter sees them; bytes of what is saved for the
-backward pass. Both are checked in the tests against what a run really does.
+Counts are of multiply-adds times two ("flops") in matrix products, as a FLOP counter sees them; bytes of what is saved
+for the backward pass. Both are checked in the tests against what a run really does.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Footprint:
 
 def footprint(cfg: PSpinConfig | TransformerConfig) -> Footprint:
     """The paper's parameter and memory table (Eq. tab-footprint, Eq. tab-baseline), by component."""
+    if not isinstance(cfg, PSpinConfig | TransformerConfig):
+        raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig or a TransformerConfig")
     D, L, V, inner = cfg.width, cfg.layers, cfg.vocab, cfg.inner
     embedding = Row("embedding", V * D, 32, 32)
     if isinstance(cfg, PSpinConfig):
@@ -75,11 +78,9 @@ def footprint(cfg: PSpinConfig | TransformerConfig) -> Footprint:
         # The paper counts W_down, the norms and gamma under "state-space attention".
         dense = L * (5 * D * D + D * inner + 2 * D + inner) + D
         return Footprint(cfg.name, (embedding, Row("ternary MLP", ternary, 2, 16), Row("state space", dense, 16, 16)))
-    if isinstance(cfg, TransformerConfig):
-        attention = 2 * D * (cfg.heads + cfg.kv_heads) * cfg.head_width
-        layer = attention + 3 * D * inner + 2 * D + 2 * cfg.head_width
-        return Footprint(cfg.name, (embedding, Row("non-embedding", L * layer + D, 16, 16)))
-    raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig or a TransformerConfig")
+    attention = 2 * D * (cfg.heads + cfg.kv_heads) * cfg.head_width
+    layer = attention + 3 * D * inner + 2 * D + 2 * cfg.head_width
+    return Footprint(cfg.name, (embedding, Row("non-embedding", L * layer + D, 16, 16)))
 
 
 def ternary_params(cfg: PSpinConfig) -> int:
@@ -136,8 +137,8 @@ def saved_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> 
         "attractor": 4 * N * 3 * inner,  # Eq. act-pspin
         # q, k, v in chunks; two C x C matrices a head (mask and scores); a d x d state a chunk; decay from the start
         "state space": 4 * N * (3 * D + 2 * C * H + D * d // C + H),
-        # x before each norm, its normalised form (shared by the projections), gate, and the concatenated heads
-        "around them": 4 * N * (2 * (D + 1) + 2 * D + D + D),
+        # for each norm x, 1/rms, x/rms and the result, which the projections share; the gate; the heads before w_o
+        "around them": 4 * N * (2 * (3 * D + 1) + D + D),
     }
 
 

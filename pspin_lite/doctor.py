@@ -1,7 +1,7 @@
 """python -m pspin_lite doctor: what this machine has, and whether and how each part of the project will run on it.
 
-Each part answers "ok" (it runs, and how), "no" (it cannot run on this machine, and nothing is wrong), or "broken" (it should run
-and does not, with the fix). The exit code is 1 if anything is broken.
+Each part answers "ok" (it runs, and how), "no" (it cannot run on this machine, and nothing is wrong), or "broken" (it
+should run and does not, with the fix). The exit code is 1 if anything is broken.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def main() -> int:
 
 
 def machine() -> dict[str, str]:
-    facts = {"Python": f"{platform.python_version()} ({sys.executable})", "system": f"{platform.system()} {platform.machine()}"}
+    facts = {
+        "Python": f"{platform.python_version()} ({sys.executable})",
+        "system": f"{platform.system()} {platform.machine()}",
+    }
     facts["CPU"] = f"{os.cpu_count()} cores"
     try:
         import torch
@@ -58,7 +61,9 @@ def machine() -> dict[str, str]:
     except Exception as error:
         facts["torch"] = f"does not import: {error}"
     facts["Triton"] = triton()
-    facts["front end"] = ", ".join(f"{n} {version(n)}" for n in ("jupyterlab", "ipywidgets", "ipykernel") if version(n)) or "none"
+    facts["front end"] = (
+        ", ".join(f"{n} {version(n)}" for n in ("jupyterlab", "ipywidgets", "ipykernel") if version(n)) or "none"
+    )
     facts["data offline"] = offline_data()[1]
     facts["hub"] = "reachable" if hub_reachable() else f"out of reach ({os.environ.get('HF_ENDPOINT', HUB)})"
     return facts
@@ -138,7 +143,9 @@ def pins() -> tuple[str, str]:
     lock = Path(__file__).resolve().parent.parent / "requirements.txt"
     if not lock.exists():
         return "no", "not a checkout: nothing to compare with"
-    other = [f"{name} {version(name)} is not {pin}" for name, pin in pinned(lock).items() if version(name) not in ("", pin)]
+    other = [
+        f"{name} {version(name)} is not {pin}" for name, pin in pinned(lock).items() if version(name) not in ("", pin)
+    ]
     return ("broken", "; ".join(other)) if other else ("ok", "as in requirements.txt")
 
 
@@ -151,7 +158,9 @@ def needs(*modules: str) -> tuple[str, str]:
     """Each module really imports, in a process of its own: being installed is not enough."""
     code = "import importlib, sys\nfor name in sys.argv[1:]:\n"
     code += "  try: importlib.import_module(name)\n  except Exception as error: print(name, repr(error))"
-    failed = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True, timeout=120).stdout.strip()
+    failed = subprocess.run(
+        [sys.executable, "-c", code, *modules], capture_output=True, text=True, timeout=120
+    ).stdout.strip()
     return ("broken", failed.replace("\n", "; ")) if failed else ("ok", "imports " + ", ".join(modules))
 
 
@@ -173,7 +182,11 @@ def hub_corpus() -> tuple[str, str]:
     verdict, how = needs("datasets", "tokenizers")
     if verdict == "broken":
         return verdict, how
-    return ("ok", "streamed") if hub_reachable() else ("no", "the hub is out of reach; the embedded corpus needs no network")
+    return (
+        ("ok", "streamed")
+        if hub_reachable()
+        else ("no", "the hub is out of reach; the embedded corpus needs no network")
+    )
 
 
 def benchmarks() -> tuple[str, str]:
@@ -183,7 +196,7 @@ def benchmarks() -> tuple[str, str]:
 
 
 def hub_reachable(seconds: float = HUB_SECONDS) -> bool:
-    """Asks the hub for anything at all, through a proxy if one is set. A thread, because looking up a name has no time limit."""
+    """Asks the hub for anything at all, through a proxy if one is set; in a thread, as a name look-up has no limit."""
     answered = threading.Event()
     address = os.environ.get("HF_ENDPOINT", HUB)
 

@@ -1,5 +1,6 @@
-"""Every equation of the paper, by identifier. The line that implements one says "Eq. <identifier>" in a comment or docstring, the
-test that checks it carries `@pytest.mark.eq("<identifier>")`; tests/test_equations.py fails when either is missing.
+"""Every equation of the paper, by identifier. The line that implements one says "Eq. <identifier>" in a comment or
+docstring, the test that checks it carries `@pytest.mark.eq("<identifier>")`; tests/test_equations.py fails when either
+is missing.
 
 docs/equations.md is written from this file and from what is found in the code: `make docs`.
 """
@@ -18,7 +19,7 @@ PAGE = ROOT / "docs" / "equations.md"
 @dataclass(frozen=True)
 class Equation:
     id: str
-    number: int | None  # among the paper's displayed equations, in order; None: given in running text, an algorithm or a table
+    number: int | None  # among the paper's displayed equations, in order; None: in text, an algorithm or a table
     where: str  # in the paper
     formula: str
     departure: str = ""  # where our code differs, and why
@@ -33,7 +34,8 @@ EQUATIONS = (
     Equation("ssm-gate", 2, GATED, "G = mean over d_h of −log(1 + exp(X̃W_gᵀ))"),
     Equation(
         *("ssm-mask", 3, GATED, "M[c,j] = exp(Gcs[c] − Gcs[j]) if c ≥ j, else 0"),
-        "The decays of each segment j+1..c are added up by themselves instead of subtracting two cumulative sums: a digit more in "
+        "The decays of each segment j+1..c are added up by themselves instead of subtracting two cumulative sums: a "
+        "digit more in "
         "float32, and a log decay of −∞ is an exact reset instead of nan.",
     ),
     Equation("ssm-intra", 4, GATED, "O_intra = (QKᵀ ⊙ M) V"),
@@ -54,19 +56,22 @@ EQUATIONS = (
     Equation("spin-output", 9, SPIN, "Y_{k−1} = tanh(U_{k−1}) ⊙ σ(G_{k−1})"),
     Equation(
         *("spin-field", 10, SPIN, "H_k = Z + (γ ⊙ Y_{k−1}) (W_int^Q)ᵀ"),
-        "With tol a token stops before K steps once its next change is expected to be below tol. Without it, K steps as in the paper.",
+        "With tol a token stops before K steps once its next change is expected to be below tol. Without it, K steps "
+        "as in the paper.",
     ),
     Equation("spin-split", 11, SPIN, "U_k, G_k = the two halves of H_k"),
     Equation("spin-out", None, SPIN, "X⁽ˡ⁾ = X_mid + Y* W_downᵀ"),
     Equation("spin-slopes", None, IMPLICIT, "φ_u = (1 − tanh²U_K) σ(G_K);  φ_g = tanh(U_K) σ(G_K) (1 − σ(G_K))"),
     Equation(
         *("neumann", 12, IMPLICIT, "V_k = ∂L/∂Y* + γ ⊙ ([V_{k−1}φ_u ‖ V_{k−1}φ_g] W_int^Q)"),
-        "The paper does not say where the series starts: V_0 = ∂L/∂Y*. It calls the result exact; it is exact only at a fixed point "
+        "The paper does not say where the series starts: V_0 = ∂L/∂Y*. It calls the result exact; it is exact only at "
+        "a fixed point "
         "and for K → ∞, otherwise wrong by terms of the order ρ^K (ρ: spectral radius).",
     ),
     Equation(
         *("spin-grad", None, IMPLICIT, "∂L/∂H = [V_K φ_u ‖ V_K φ_g]"),
-        "The paper stops here. From it: ∂L/∂Z = ∂L/∂H, and with A = W_int diag(γ), ∂L/∂A = (∂L/∂H)ᵀ Y*, ∂L/∂W_int = ∂L/∂A diag(γ), "
+        "The paper stops here. From it: ∂L/∂Z = ∂L/∂H, and with A = W_int diag(γ), ∂L/∂A = (∂L/∂H)ᵀ Y*, ∂L/∂W_int = "
+        "∂L/∂A diag(γ), "
         "∂L/∂γ = column sums of ∂L/∂A ⊙ W_int. Y* is Y_K where the K-step map would have Y_{K−1}.",
     ),
     Equation("head", None, "algorithms 1, 2", "Ŷ = RMSNorm(X⁽ᴸ⁾) W_embᵀ"),
@@ -88,7 +93,8 @@ EQUATIONS = (
     ),
     Equation(
         *("tab-baseline", None, TABLES, "60,569,600 parameters, of which 25,165,824 embedding"),
-        "The paper does not give the baseline's shape. One ordinary modern shape has exactly these counts (see transformer-paper).",
+        "The paper does not give the baseline's shape. One ordinary modern shape has exactly these counts (see "
+        "transformer-paper).",
     ),
     Equation(
         *("tab-footprint", None, TABLES, "41.37 MB (byte) and 124.40 MB (subword), by component"),
@@ -100,7 +106,8 @@ SILENT = (  # what the paper does not say, what we do, why, where
     (
         "Initialisation of matrices",
         "normal, standard deviation gain / √fan-in, with separate gains for dense and ternary matrices",
-        "keeps activations of order one at every width; the gains are configuration, so that comparisons can tune them alike",
+        "keeps activations of order one at every width; the gains are configuration, so that comparisons can tune "
+        "them alike",
         "config.py, `gain`, `ternary_gain`; language_model.py, `init_weights`",
     ),
     (
@@ -125,7 +132,8 @@ SILENT = (  # what the paper does not say, what we do, why, where
     (
         "Which weights decay",
         "matrices, the embedding among them; not norms and γ_param",
-        "decay on γ_param would pull the attractor towards K = 0, and a verdict on the attractor would be one on the optimizer",
+        "decay on γ_param would pull the attractor towards K = 0, and a verdict on the attractor would be one on the "
+        "optimizer",
         "config.py, `decay_vectors`",
     ),
     (
@@ -193,7 +201,9 @@ def page() -> str:
     lines = [
         "# The paper's equations, the code and the tests",
         "",
-        "Written by `make docs` from `pspin_lite/equations.py`; do not edit. Numbers are the paper's displayed equations in order;",
+        "Written by `make docs` from `pspin_lite/equations.py`; do not edit. Numbers are the paper's displayed "
+        "equations,",
+        "in order;",
         "“text” stands in running text, an algorithm or a table. In the code, search for `Eq. <identifier>`.",
         "",
         "| # | identifier | paper | formula | code | tests |",

@@ -1,8 +1,8 @@
 """What the p-Spin network and the Transformer share: embedding, blocks, norm, tied head.
 
-Token ids in, logits or a loss out, one token at a time on request. All of it goes through `hidden`, so that training, evaluation
-and decoding cannot disagree. A block takes ([B,T,D] features, its state or None) and returns both anew; the state is all
-that decoding carries from token to token.
+Token ids in, logits or a loss out, one token at a time on request. All of it goes through `hidden`, so that training,
+evaluation and decoding cannot disagree. A block takes ([B,T,D] features, its state or None) and returns both anew; the
+state is all that decoding carries from token to token.
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ class LanguageModel(nn.Module):
         return self.cfg.gain
 
     def hidden(self, tokens: Tensor, state: list | None = None) -> tuple[Tensor, list]:
-        """[B,T] ids and the state so far (None: the start) -> normalised features [B,T,D] and the state after the last token."""
+        """[B,T] ids and the state so far (None: the start) -> normalised features [B,T,D], state after the last."""
         if state is None:
             state = [None] * len(self.blocks)
         elif not isinstance(state, list) or len(state) != len(self.blocks):
             raise checks.wrong(
-                "state", f"a {type(state).__name__} of {len(state)}", f"a list, one entry for each of {len(self.blocks)} layers"
+                "state",
+                f"a {type(state).__name__} of {len(state)}",
+                f"a list, one entry for each of {len(self.blocks)} layers",
             )
         x, after = self.embedding(tokens), []
         for block, before in zip(self.blocks, state, strict=True):

@@ -1,11 +1,12 @@
 """Cross entropy of a linear head that never holds all the logits.
 
-The plain way makes [tokens, V] logits, then their log-softmax, then its gradient: for 1,024 tokens and |V| = 49,152, 600 MB of
-numbers that are needed only one token at a time. Here tokens go through in pieces. A piece's logits are turned in place into
-probabilities and at once into gradients, so that the backward pass has nothing left to do but hand them over.
+The plain way makes [tokens, V] logits, then their log-softmax, then its gradient: for 1,024 tokens and |V| = 49,152,
+600 MB of numbers that are needed only one token at a time. Here tokens go through in pieces. A piece's logits are
+turned in place into probabilities and at once into gradients, so that the backward pass has nothing left to do but hand
+them over.
 
-torch 2.13 has the same idea as `F.linear_cross_entropy(options=...)`. Ours takes half its memory (it gives its gradients away instead
-of keeping a copy) and can be differentiated twice in a row; `make bench` has the comparison.
+torch 2.13 has the same idea as `F.linear_cross_entropy(options=...)`. Ours takes less memory (it gives its
+gradients away, where that one is left with a copy) and allows a second backward pass; `make bench` has the comparison.
 """
 
 from __future__ import annotations

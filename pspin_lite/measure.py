@@ -1,7 +1,7 @@
 """Measuring: peak memory of a call, bytes kept for a backward pass, and times as ratios.
 
-Machines are shared and noisy, so times are never compared across runs: `Race` runs its contestants in turn, round after round,
-and compares the medians.
+Machines are shared and noisy, so times are never compared across runs: `Race` runs its contestants in turn, round after
+round, and compares the medians.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch.utils import flop_counter
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
@@ -32,7 +33,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
 
 
 def saved_bytes(call: Callable[[], object], besides: tuple[torch.Tensor, ...] = ()) -> int:
-    """Bytes of tensors that the graph built by `call()` keeps for its backward pass, each storage once, `besides` not counted."""
+    """Bytes that the graph built by `call()` keeps for its backward pass; each storage once, without `besides`."""
     known = {tensor.untyped_storage().data_ptr() for tensor in besides}
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -47,6 +48,18 @@ def saved_bytes(call: Callable[[], object], besides: tuple[torch.Tensor, ...] = 
     size = sum(storage.nbytes() for storage in kept.values())
     del alive
     return size
+
+
+def flops(call: Callable[[], object]) -> int:
+    """Flops of the matrix products in `call()`, in-place ones included (torch's counter passes those by)."""
+    aten = torch.ops.aten
+    also = {
+        aten.baddbmm_: lambda _, a, b, **kwargs: flop_counter.bmm_flop(a, b),
+        aten.addmm_: lambda _, a, b, **kwargs: flop_counter.mm_flop(a, b),
+    }
+    with flop_counter.FlopCounterMode(display=False, custom_mapping=also) as counter:
+        call()
+    return counter.get_total_flops()
 
 
 class Race:

@@ -6,8 +6,8 @@ Glossary
     state       L x [B,H,d,d]  h    memory of every block: all that decoding carries from token to token
     gamma_param [Dint]     gamma_param   unbounded; gamma = 0.5 * tanh(gamma_param)
 
-Paper silent: what the gate's bias starts at. It has none (the parameter counts of the paper's appendix leave no room for one),
-so with small weights every head starts with a decay of one half.
+Paper silent: what the gate's bias starts at. It has none (the parameter counts of the paper's appendix leave no room
+for one), so with small weights every head starts with a decay of one half.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ class StateSpace(nn.Module):
     def __init__(self, cfg: PSpinConfig):
         super().__init__()
         self.heads, self.chunk = cfg.heads, cfg.chunk
-        self.w_q, self.w_k, self.w_v, self.w_g, self.w_o = (nn.Linear(cfg.width, cfg.width, bias=False) for _ in range(5))
+        self.w_q, self.w_k, self.w_v, self.w_g, self.w_o = (
+            nn.Linear(cfg.width, cfg.width, bias=False) for _ in range(5)
+        )
 
     def forward(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        q, k, v, gate = (rearrange(w(x), "b t (h d) -> b t h d", h=self.heads) for w in (self.w_q, self.w_k, self.w_v, self.w_g))
+        q, k, v, gate = (
+            rearrange(w(x), "b t (h d) -> b t h d", h=self.heads) for w in (self.w_q, self.w_k, self.w_v, self.w_g)
+        )
         q = q * q.shape[-1] ** -0.5  # Eq. ssm-qkv
         g = reduce(-F.softplus(gate), "b t h d -> b t h", "mean")  # Eq. ssm-gate
         if x.shape[1] == 1:  # decoding: one token needs no chunk

@@ -19,7 +19,8 @@ Where it departs from the paper
     * The paper writes M[c,j] = exp(Gcs[c] - Gcs[j]) with one cumulative sum Gcs. In float32 that difference loses a
       digit, and after a hard reset (g = -inf) it is inf - inf = nan. `decay_mask` adds up the decays of each segment
       j+1..c by itself. Nothing is subtracted, so -inf is exact and no gradient is nan.
-    * T need not be a multiple of C: the last chunk is filled with tokens that neither write (k = v = 0) nor decay (g = 0).
+    * T need not be a multiple of C: the last chunk is filled up with tokens that neither write (k = v = 0) nor decay
+      (g = 0).
 
 The backward pass of `chunked`, by hand (D = gradient of o, X' = gradient of X)
     P'  = D V^T                 V'  = P^T D  +  to_end * (K h_out')
@@ -77,7 +78,7 @@ def chunked(
 ) -> tuple[Tensor, Tensor]:
     """Quadratic inside chunks of `chunk` tokens, recurrent from chunk to chunk. O(T (C d + d^2)) time, O(T) memory.
 
-    chunk=None takes what measures fastest on the device (64 on a CPU, 128 on a GPU): the result differs by rounding only.
+    chunk=None takes what is fastest on the device (64 on a CPU, 128 on a GPU): results differ by rounding only.
     Returns the outputs [B,T,H,d] and the state [B,H,d,d] after the last token."""
     h = _check(q, k, v, g, state)
     if chunk is None:

@@ -34,7 +34,8 @@ def quantize(w: Tensor) -> tuple[Tensor, Tensor]:
 def ste(w: Tensor) -> Tensor:
     """codes * scale in w's dtype; its gradient passes to w unchanged ("straight through" the rounding).
 
-    The common w + (quantised - w).detach() has the same gradient, but its value is only nearly ternary after rounding."""
+    The common w + (quantised - w).detach() has the same gradient, but a value that rounding makes only nearly ternary.
+    """
     _check_weight(w)
     return _StraightThrough.apply(w)
 
@@ -53,7 +54,9 @@ class _StraightThrough(torch.autograd.Function):
 def pack(codes: Tensor) -> Tensor:
     """int8 codes [.., n] -> uint8 [.., ceil(n/4)]. A last, partly used byte is filled with zeros (code 0)."""
     if not isinstance(codes, Tensor) or codes.ndim == 0 or codes.is_floating_point() or codes.dtype == torch.bool:
-        came = f"dtype {codes.dtype}, shape {checks.shape(codes)}" if isinstance(codes, Tensor) else type(codes).__name__
+        came = (
+            f"dtype {codes.dtype}, shape {checks.shape(codes)}" if isinstance(codes, Tensor) else type(codes).__name__
+        )
         raise checks.wrong("codes", came, "an integer tensor [.., n]")
     if codes.numel() and (codes.min() < -1 or codes.max() > 1):
         raise checks.wrong("codes", f"values from {codes.min()} to {codes.max()}", "only -1, 0 and 1")

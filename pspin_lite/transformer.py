@@ -43,7 +43,9 @@ class Attention(nn.Module):
         self.norm_q, self.norm_k = nn.RMSNorm(cfg.head_width, EPS), nn.RMSNorm(cfg.head_width, EPS)
 
     def forward(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
-        q, k, v = (rearrange(w(x), "b t (h d) -> b h t d", d=self.cfg.head_width) for w in (self.w_q, self.w_k, self.w_v))
+        q, k, v = (
+            rearrange(w(x), "b t (h d) -> b h t d", d=self.cfg.head_width) for w in (self.w_q, self.w_k, self.w_v)
+        )
         past = 0 if cache is None else cache[0].shape[2]
         q, k = rotate(self.norm_q(q), past, self.cfg.rope_base), rotate(self.norm_k(k), past, self.cfg.rope_base)
         if cache is not None:

@@ -1,0 +1,84 @@
+"""What several test files need: inputs on awkward shapes, gradients of everything, comparisons with names."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+# B, T, H, d, chunk: T no multiple of the chunk, T = 1, the paper's head widths 68 and 88, odd widths, batch 1 and 3
+SHAPES = [
+    (1, 1, 1, 4, 128),
+    (3, 1, 2, 5, 1),
+    (1, 2, 2, 3, 1),
+    (2, 33, 3, 7, 16),
+    (1, 64, 2, 16, 64),
+    (1, 130, 2, 68, 128),
+    (3, 100, 1, 88, 64),
+    (2, 257, 2, 4, 32),
+]
+# name -> log decays [B,T,H]
+DECAYS = {
+    "learned": lambda B, T, H, rng: -torch.nn.functional.softplus(torch.randn(B, T, H, generator=rng).double()),
+    "none": lambda B, T, H, rng: torch.zeros(B, T, H).double(),
+    "slow": lambda B, T, H, rng: torch.full((B, T, H), -1e-3).double(),
+    "-5": lambda B, T, H, rng: torch.full((B, T, H), -5.0).double(),
+    "-100": lambda B, T, H, rng: torch.full((B, T, H), -100.0).double(),
+    "-1e4": lambda B, T, H, rng: torch.full((B, T, H), -1e4).double(),
+    "mixed": lambda B, T, H, rng: _pick([0.0, -0.01, -1.0, -30.0, -1e4], (B, T, H), rng),
+    "resets": lambda B, T, H, rng: _pick([0.0, -0.1, -0.7, -math.inf], (B, T, H), rng),
+}
+
+
+def _pick(values: list[float], shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)[torch.randint(len(values), shape, generator=rng)]
+
+
+def ssm_inputs(B, T, H, d, decay="learned", dtype=torch.float64, seed=0) -> list[Tensor]:
+    """q, k, v, g, state, drawn in float64 whatever the dtype, so that precisions see the same numbers."""
+    rng = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(B, T, H, d, generator=rng, dtype=torch.float64) for _ in range(3))
+    g = DECAYS[decay](B, T, H, rng)
+    state = torch.randn(B, H, d, d, generator=rng, dtype=torch.float64)
+    return [x.to(dtype) for x in (q * d**-0.5, k, v, g, state)]
+
+
+def spin_inputs(n, D, dtype=torch.float64, scale=0.3, seed=0) -> list[Tensor]:
+    """z [n,2D], w_int [2D,D] ternary, gamma [D] in +-0.5. scale: the spectral radius is roughly half of it."""
+    rng = torch.Generator().manual_seed(seed)
+    z = torch.randn(n, 2 * D, generator=rng, dtype=torch.float64)
+    codes = torch.randint(-1, 2, (2 * D, D), generator=rng).double()
+    gamma = 0.5 * torch.tanh(torch.randn(D, generator=rng, dtype=torch.float64))
+    return [x.to(dtype) for x in (z, codes * scale * 4 / D**0.5, gamma)]
+
+
+def with_grads(function, inputs: list[Tensor], seed=1) -> dict[str, Tensor]:
+    """Outputs and the gradients of a random linear combination of all of them with respect to every floating input."""
+    inputs = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    outputs = function(*inputs)
+    outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
+    rng = torch.Generator().manual_seed(seed)
+    total = sum((y.double() * torch.randn(y.shape, generator=rng, dtype=torch.float64)).sum() for y in outputs)
+    grads = torch.autograd.grad(total, [x for x in inputs if x.requires_grad], allow_unused=True)
+    found = {f"output {i}": y.detach() for i, y in enumerate(outputs)}
+    return found | {f"gradient {i}": torch.zeros(()) if x is None else x for i, x in enumerate(grads)}
+
+
+def error(a: Tensor, b: Tensor) -> float:
+    """Largest difference relative to the largest entry of b; inf if anything is not finite."""
+    if not (a.isfinite().all() and b.isfinite().all()):
+        return math.inf
+    difference = (a.double() - b.double()).abs().max().item()
+    return difference / max(b.double().abs().max().item(), 1e-300) if difference else 0.0
+
+
+def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
+    assert found.keys() == expected.keys()
+    errors = {name: error(found[name], expected[name]) for name in expected}
+    wrong = {name: f"{e:.1e}" for name, e in errors.items() if not e <= tolerance}
+    assert not wrong, f"relative errors above {tolerance:g}: {wrong}"
+
+
+def message(raised) -> str:
+    return str(raised.value)

@@ -1,0 +1,123 @@
+"""The paper's tables to the last digit, and its complexity formulas against what a run really does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers import message
+
+import pspin_lite as ps
+from pspin_lite import costs, measure
+
+
+@pytest.mark.eq("tab-footprint")
+@pytest.mark.parametrize(
+    ("name", "rows", "total"),
+    [
+        (
+            "byte-paper",
+            {"embedding": (0.18, 32, 0.69), "ternary MLP": (45.09, 2, 10.75), "state space": (15.69, 16, 29.93)},
+            (60_963_008, 60.96, 41.37, 116.62),
+        ),
+        (
+            "subword-paper",
+            {"embedding": (26.74, 32, 102.00), "ternary MLP": (21.99, 2, 5.24), "state space": (8.99, 16, 17.15)},
+            (57_719_072, 57.72, 124.40, 161.09),
+        ),
+    ],
+)
+def test_table_of_the_p_spin_models(name, rows, total):
+    table = ps.footprint(ps.preset(name))
+    for row, (millions, bits, mb) in rows.items():
+        assert (round(table[row].params / 1e6, 2), table[row].bits, round(table[row].mb, 2)) == (millions, bits, mb)
+    found = (table.params, round(table.params / 1e6, 2), round(table.mb, 2), round(table.uncompressed_mb, 2))
+    assert found == total
+    assert table["ternary MLP"].uncompressed_bits / table["ternary MLP"].bits == 8  # the paper's 8x
+    assert all(f"{value:.2f}" in str(table) for value in total[2:])
+
+
+@pytest.mark.eq("tab-baseline")
+def test_table_of_the_baseline():
+    table = ps.footprint(ps.preset("transformer-paper"))
+    assert (table.params, table["embedding"].params, table["non-embedding"].params) == (
+        60_569_600,
+        25_165_824,
+        35_403_776,
+    )
+
+
+@pytest.mark.parametrize("name", ps.presets())
+def test_tables_count_what_is_built(name):
+    cfg = ps.preset(name)
+    with torch.device("meta"):
+        model = ps.build(cfg)
+    table = ps.footprint(cfg)
+    assert sum(p.numel() for p in model.parameters()) == table.params
+    assert model.embedding.weight.numel() == table["embedding"].params
+    ternary = sum(m.weight.numel() for m in model.modules() if isinstance(m, ps.ternary.TernaryLinear))
+    if "transformer" not in name:
+        assert ternary == table["ternary MLP"].params
+
+
+@pytest.mark.eq("cost-params")
+def test_bits_of_a_layer():
+    cfg = ps.preset("byte-paper")
+    assert costs.layer_bits(cfg) == 80 * 704**2 + 2 * (2 * 704 * 2048 + 2 * 2048**2)
+    # What the formula leaves out of the table: W_down, norms, gamma.
+    left_out = 16 * (704 * 2048 + 2 * 704 + 2048)
+    table = ps.footprint(cfg)
+    layers_only = (table["ternary MLP"].bytes + table["state space"].bytes - 704 * 2) * 8
+    assert 4 * (costs.layer_bits(cfg) + left_out) == layers_only
+
+
+@pytest.mark.eq("cost-ssm", "cost-pspin")
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(
+    "change", [{}, dict(micro_steps=0), dict(micro_steps=2, chunk=16), dict(width=24, inner=36)], ids=str
+)
+def test_flops_are_what_a_counter_counts(batch, change):
+    cfg = ps.preset("byte-lite").replace(width=32, heads=2, inner=40, layers=2, vocab=50, context=64).replace(**change)
+    model = ps.build(cfg)
+    tokens = torch.zeros(batch, 64, dtype=torch.long)
+    assert costs.flops(cfg, batch).total == measure.flops(lambda: model(tokens))
+    step = measure.flops(lambda: model.loss(tokens, tokens).backward())
+    assert costs.flops(cfg, batch, backward=True).total == step
+
+
+@pytest.mark.eq("cost-ssm", "cost-pspin")
+def test_costs_grow_as_the_paper_says():
+    cfg = ps.preset("byte-paper")
+    base, twice = costs.flops(cfg), costs.flops(cfg, tokens=4096)
+    assert twice.total == 2 * base.total, "linear in T"
+    assert costs.flops(cfg, batch=3).total == 3 * base.total
+    assert costs.flops(cfg).head / costs.flops(cfg.replace(vocab=49152)).head == 256 / 49152
+    more = costs.flops(cfg.replace(micro_steps=10)).attractor - base.attractor
+    assert more == 4 * 5 * 2 * 2048 * 2 * 2048**2, "five more products in four layers"
+    assert costs.flops(cfg, backward=True).total == pytest.approx(1.9e12, rel=0.05)
+    assert costs.flops(ps.preset("subword-paper"), backward=True).total == pytest.approx(0.65e12, rel=0.1)
+
+
+@pytest.mark.eq("act-pspin")
+@pytest.mark.parametrize("steps", [1, 5, 20])
+def test_saved_activations_are_predicted(steps):
+    cfg = ps.preset("byte-lite").replace(layers=1, context=256, micro_steps=steps)
+    model = ps.build(cfg)
+    block = model.blocks[0]
+    x = torch.randn(2, 256, cfg.width, requires_grad=True)
+    weights = [block.attractor.w_ext.quantized(), block.attractor.w_int.quantized()]
+    measured = measure.saved_bytes(lambda: block(x, None), besides=tuple(block.parameters()))
+    measured -= sum(w.numel() * 4 for w in weights) + cfg.inner * 4 * 2  # quantised weights and gamma: no activations
+    predicted = sum(costs.saved_bytes(cfg, batch=2).values())
+    assert measured == pytest.approx(predicted, rel=0.01)
+
+
+def test_bad_arguments_are_named():
+    for call, words in [
+        (lambda: ps.footprint("byte-paper"), ["cfg", "str"]),
+        (lambda: costs.flops(ps.preset("transformer-lite")), ["cfg", "TransformerConfig", "PSpinConfig"]),
+        (lambda: costs.flops(ps.preset("byte-lite"), batch=0), ["batch", "0"]),
+        (lambda: ps.footprint(ps.preset("byte-lite"))["mlp"], ["component", "mlp", "ternary MLP"]),
+    ]:
+        with pytest.raises(ValueError) as raised:
+            call()
+        assert all(word in message(raised) for word in words), message(raised)

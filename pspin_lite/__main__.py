@@ -15,7 +15,7 @@ def main(argv: list[str] | None = None) -> int:
         "--quick", action="store_true", help="small shapes, seconds instead of minutes: does it run at all?"
     )
     bench.add_argument(
-        "--only", metavar="TABLE", help="one table alone: state-space, attractor, step or early-stopping"
+        "--only", metavar="TABLE", help="one table alone: state-space, attractor, loss, step or early-stopping"
     )
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")

@@ -71,7 +71,7 @@ def equilibrium(
 ) -> Tensor:
     """K steps, differentiated implicitly: memory does not depend on K.
 
-    tol: a token stops once its relative change |Y_k - Y_{k-1}| / |Y_k| is expected to fall below tol with the next step
+    tol: a token stops once all further relative changes |Y_k - Y_{k-1}| / |Y_k| together are expected to be below tol
     (see `_iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
     report: filled with the steps taken, forward at once and backward when the gradient is computed."""
     _check(z, w_int, gamma, steps)
@@ -147,9 +147,9 @@ def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[
     """x <- step(x, rows) for at most `steps` steps; with tol, each row only as long as it needs.
 
     A row that changed by c relative to its size, and by b in the step before (1 for the very first value, which comes
-    from nothing), shrinks its changes by c/b a step. The next change is expected to be c*c/b: a row stops when that is
-    below tol. Returns x, the steps a row on average, and the largest last change. `rows` are the indices still running,
-    None for all."""
+    from nothing), shrinks its changes by r = c/b a step. All further changes together are expected to be c (r + r^2 +
+    ..) = c r / (1 - r): a row stops when that is below tol, so that tol is about the error that is left. Returns x, the
+    steps a row on average, and the largest last change. `rows` are the indices still running, None for all."""
     if tol is None:
         for _ in range(steps):
             x = step(x, None)
@@ -164,7 +164,7 @@ def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[
             everything = new
         else:
             everything[rows] = new
-        running = change * change > tol * before if k < steps else torch.zeros_like(change, dtype=torch.bool)
+        running = change * change > tol * (before - change) if k < steps else torch.zeros_like(change, dtype=torch.bool)
         residual = max(residual, change.masked_fill(running, 0).max().item())
         still = running.nonzero().squeeze(-1)
         if len(still) == 0:

@@ -65,21 +65,18 @@ def flops(call: Callable[[], object]) -> int:
 class Race:
     """Times several calls in turn in one process. `race(calls)` gives the median seconds of each, by name."""
 
-    def __init__(self, rounds: int = 5, least_seconds: float = 0.0):
-        self.rounds, self.least_seconds = rounds, least_seconds
+    def __init__(self, rounds: int = 5, warm: bool = True):
+        self.rounds, self.warm = rounds, warm
 
     def __call__(self, calls: dict[str, Callable[[], object]]) -> dict[str, float]:
         times: dict[str, list[float]] = {name: [] for name in calls}
-        for call in calls.values():
-            call()  # warm up
-        start = time.perf_counter()
-        rounds = 0
-        while rounds < self.rounds or time.perf_counter() - start < self.least_seconds:
+        for call in calls.values() if self.warm else ():
+            call()
+        for _ in range(self.rounds):
             for name, call in calls.items():
                 begin = time.perf_counter()
                 call()
                 if torch.cuda.is_available():
                     torch.cuda.synchronize()
                 times[name].append(time.perf_counter() - begin)
-            rounds += 1
         return {name: statistics.median(values) for name, values in times.items()}

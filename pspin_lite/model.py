@@ -43,7 +43,8 @@ class StateSpace(nn.Module):
             o, state = state_space.recurrent(q, k, v, g, state)
         else:
             o, state = state_space.chunked(q, k, v, g, self.chunk, state)
-        return self.w_o(rearrange(o, "b t h d -> b t (h d)")), state
+        o = rearrange(o, "b t h d -> b t (h d)")
+        return self.w_o(o), state
 
 
 class Attractor(nn.Module):

@@ -1,0 +1,121 @@
+"""The notebook runner, and the stored notebooks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+ROOT = Path(__file__).resolve().parent.parent
+STORED = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(ROOT / "notebooks" / "run.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    sources = {
+        "00_first.ipynb": ["x = 6 * 7\nprint(x)", "import time; time.sleep(0.1)"],
+        "01_second.ipynb": ["1 / 1", "raise KeyError('the reason')", "print('never')"],
+        "02_third.ipynb": ["print('not reached')"],
+    }
+    for name, cells in sources.items():
+        notebook = new_notebook(cells=[new_markdown_cell(f"# About {name[:2]}"), *map(new_code_cell, cells)])
+        nbformat.write(notebook, tmp_path / name)
+    return tmp_path
+
+
+def test_runs_in_order_and_stops_at_the_first_failure(folder, tmp_path):
+    out = tmp_path / "build"
+    found = run("--notebooks", str(folder), "--out", str(out))
+    assert found.returncode == 1
+    assert "[1/3] 00_first   2 cells in" in found.stdout
+    assert "[2/3] 01_second  FAILED" in found.stdout
+    assert "03" not in found.stdout
+    assert "01_second.ipynb, cell 2 of 3: KeyError: 'the reason'" in found.stderr
+    assert "raise KeyError" in found.stderr
+    index = (out / "index.html").read_text()
+    assert "About 00" in index
+    assert "failed" in index
+    assert "About 02" not in index
+    first = nbformat.read(out / "00_first.ipynb", 4)
+    assert first.cells[1].outputs[0].text == "42\n"
+    assert "KeyError" in json.dumps(nbformat.read(out / "01_second.ipynb", 4).cells[2].outputs), "what happened is kept"
+    assert not (out / "02_third.ipynb").exists()
+
+
+def test_success_leaves_an_index(folder, tmp_path):
+    (folder / "01_second.ipynb").unlink()
+    out = tmp_path / "build"
+    found = run("--notebooks", str(folder), "--out", str(out))
+    assert found.returncode == 0, found.stderr
+    assert "index.html" in found.stdout.splitlines()[-1]
+    for name in ("00_first", "02_third"):
+        assert f'href="{name}.html"' in (out / "index.html").read_text()
+        assert "About" in (out / f"{name}.html").read_text()
+
+
+def test_storing_keeps_what_passed_and_nothing_else(folder):
+    before = (folder / "01_second.ipynb").read_bytes()
+    assert run("--notebooks", str(folder), "--store").returncode == 1
+    assert nbformat.read(folder / "00_first.ipynb", 4).cells[1].execution_count == 1
+    assert (folder / "01_second.ipynb").read_bytes() == before
+    stored = (folder / "00_first.ipynb").read_bytes()
+    run("--notebooks", str(folder), "--store")
+    assert (folder / "00_first.ipynb").read_bytes() == stored, "storing twice changes nothing"
+
+
+def test_a_kernel_that_dies_is_reported(tmp_path):
+    nbformat.write(new_notebook(cells=[new_code_cell("import os; os._exit(3)")]), tmp_path / "00_dies.ipynb")
+    found = run("--notebooks", str(tmp_path), "--out", str(tmp_path / "build"))
+    assert found.returncode == 1
+    assert "00_dies.ipynb, cell 1 of 1: DeadKernelError" in found.stderr
+
+
+def test_no_notebooks_is_an_error(tmp_path):
+    found = run("--notebooks", str(tmp_path), "--out", str(tmp_path / "build"))
+    assert found.returncode == 1
+    assert "no notebooks" in found.stderr
+
+
+def test_the_runner_imports_nothing_heavy():
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.path.insert(0, 'notebooks'); import run; print('torch' in sys.modules)",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert found.stdout.strip() == "False", found.stderr
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_outputs_are_stored_from_one_run(path):
+    cells = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), "run `make notebooks`"
+    assert not [cell for cell in cells if any(output.output_type == "error" for output in cell.outputs)]
+    text = path.read_text(encoding="utf-8")
+    assert "/home/" not in text
+    assert "site-packages" not in text
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_cells_are_short_and_explained(path):
+    notebook = nbformat.read(path, 4)
+    code = [len(cell.source.splitlines()) for cell in notebook.cells if cell.cell_type == "code"]
+    words = sum(len(cell.source.split()) for cell in notebook.cells if cell.cell_type == "markdown")
+    assert max(code) <= 20
+    assert sorted(code)[len(code) // 2] <= 8
+    assert words >= 6 * sum(code)

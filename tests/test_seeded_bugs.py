@@ -1,0 +1,141 @@
+"""Would the tests notice? Each bug below is written into a copy of the package; the tests named with it must then fail.
+
+A bug whose text is no longer in the source fails loudly, so that this list cannot rot. The same tests pass on a clean
+copy.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Bug:
+    name: str
+    file: str
+    right: str
+    wrong: str
+    tests: str  # file of tests, and optionally " -k expression"
+
+
+SSM, SPIN, MODEL = "test_state_space.py", "test_attractor.py", "test_model.py"
+BUGS = [
+    Bug(
+        "decay dropped from the carry",
+        "state_space",
+        "addcmul(writes[:, i], h, carry[:, i])",
+        "add(writes[:, i], h)",
+        SSM,
+    ),
+    Bug("mask off by one", "state_space", "triu(1)  # [.., j, i]", "triu(0)  # [.., j, i]", SSM),
+    Bug("future not masked", "state_space", ".exp_().triu().transpose", ".exp_().transpose", SSM),
+    Bug("state read transposed", "state_space", '"bhk,bhkv->bhv"', '"bhk,bhvk->bhv"', SSM),
+    Bug("no decay on reads from the state", "state_space", "h_in).mul_(from_start)", "h_in)", SSM),
+    Bug(
+        "state's gradient not decayed",
+        "state_space",
+        "addcmul(reads[:, i], dh, carry[:, i])",
+        "add(reads[:, i], dh)",
+        SSM,
+    ),
+    Bug("gradient of the final state lost", "state_space", "dstate.reshape(", "(0 * dstate).reshape(", SSM),
+    Bug("writes counted one token early", "state_space", "wrote.cumsum(-1)[:, :-1]", "wrote.cumsum(-1)[:, 1:]", SSM),
+    Bug(
+        "carried state missing in dg", "state_space", "dG += from_start[:, -1] *", "dG += 0 * from_start[:, -1] *", SSM
+    ),
+    Bug("positive decay let through", "state_space", "not bool((g <= 0).all())", "False", SSM),
+    Bug(
+        "gamma on the wrong side",
+        "attractor",
+        "y * gamma, w_int.T",
+        "y, (torch.cat([gamma, gamma])[:, None] * w_int).T",
+        SPIN,
+    ),
+    Bug("one Neumann term forgotten", "attractor", "dy, ctx.steps, ctx.tol", "dy, ctx.steps - 1, ctx.tol", SPIN),
+    Bug("series without its start", "attractor", ".mul_(gamma).add_(start)", ".mul_(gamma)", SPIN),
+    Bug(
+        "slope of the gate wrong",
+        "attractor",
+        "torch.mul(t * s, 1 - s, out=phi_g)",
+        "torch.mul(t, 1 - s, out=phi_g)",
+        SPIN,
+    ),
+    Bug("gamma missing in the weight's gradient", "attractor", "dA.mul_(gamma)", "dA", SPIN),
+    Bug(
+        "all tokens wait for the slowest",
+        "attractor",
+        "still = running.nonzero()",
+        "still = running.any().expand_as(running).nonzero()",
+        SPIN,
+    ),
+    Bug("stops a step too late", "attractor", "* (before - change) if", "* (before - change) * change if", SPIN),
+    Bug("scale missing", "ternary", ".clamp_(-1, 1).mul_(scale)", ".clamp_(-1, 1)", "test_ternary.py"),
+    Bug("no clamp", "ternary", ".round_().clamp_(-1, 1).mul_", ".round_().mul_", "test_ternary.py"),
+    Bug("bits packed in the other order", "ternary", "[0, 2, 4, 6]", "[6, 4, 2, 0]", "test_ternary.py"),
+    Bug("stale weights kept", "ternary", "self._kept[0] != which", "False", "test_ternary.py"),
+    Bug("queries not scaled", "model", "q = q * q.shape[-1] ** -0.5", "q = q", MODEL),
+    Bug("gate summed, not averaged", "model", '"b t h d -> b t h", "mean"', '"b t h d -> b t h", "sum"', MODEL),
+    Bug("gamma bound doubled", "model", "0.5 * torch.tanh(", "torch.tanh(", MODEL),
+    Bug("a transposed weight", "model", "self.w_o(o)", "o @ self.w_o.weight", MODEL),
+    Bug("first norm used twice", "model", "self.norm_spin(x)", "self.norm_ssm(x)", MODEL),
+    Bug("another epsilon", "language_model", "EPS = 1e-6", "EPS = 1e-5", MODEL),
+    Bug("loss summed, not averaged", "loss", "return total / n, dx", "return total, dx", MODEL),
+    Bug("a piece of the loss lost", "loss", "range(0, n, rows)", "range(0, n - 1, rows)", MODEL),
+    Bug(
+        "positions start anew while decoding",
+        "transformer",
+        "rotate(self.norm_k(k), past,",
+        "rotate(self.norm_k(k), 0,",
+        MODEL,
+    ),
+    Bug("warm-up one step behind", "config", "(step + 1) / warm", "step / warm", "test_config.py"),
+    Bug("a flop forgotten", "costs", "2 * K + 1 if backward", "2 * K if backward", "test_costs.py"),
+]
+
+
+def run_on_copy(folder: Path, tests: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-o", "addopts=", f"tests/{tests}"]
+    environment = os.environ | dict(PYTHONPATH=str(folder), HYPOTHESIS_STORAGE_DIRECTORY=str(folder / ".hypothesis"))
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for name in ("pspin_lite", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_bug_is_noticed(bug, copy):
+    path = copy / "pspin_lite" / f"{bug.file}.py"
+    source = path.read_text(encoding="utf-8")
+    assert bug.right in source, "this bug's place is no longer in the source: write the bug anew"
+    path.write_text(source.replace(bug.right, bug.wrong), encoding="utf-8")
+    found = run_on_copy(copy, bug.tests)
+    assert found.returncode == 1, f"unnoticed, or not run at all:\n{found.stdout[-2000:]}{found.stderr[-2000:]}"
+    assert "failed" in found.stdout
+    assert "SyntaxError" not in found.stdout
+    assert "NameError" not in found.stdout
+
+
+def test_a_clean_copy_passes(copy):
+    found = run_on_copy(copy, "test_ternary.py")
+    assert found.returncode == 0, found.stdout[-2000:]
+    code = "import pspin_lite; print(pspin_lite.__file__)"
+    environment = os.environ | dict(PYTHONPATH=str(copy))
+    where = subprocess.run([sys.executable, "-c", code], cwd=copy, env=environment, capture_output=True, text=True)
+    assert str(copy) in where.stdout, "the copy is not what was tested"

@@ -57,6 +57,7 @@ bench: $(READY)
 
 docs: $(READY)
 	@$(PY) -m pspin_lite equations --write
+	@$(PY) -m pspin_lite.figures
 
 doctor: $(READY)
 	@$(PY) -m pspin_lite doctor

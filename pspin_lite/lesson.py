@@ -1,4 +1,4 @@
-"""What the notebooks use to talk with their reader: checks that raise, guesses beside results, figures with a description.
+"""How the notebooks talk with their reader: checks that raise, guesses beside results, figures with a description.
 
 Texts print rounded numbers only, so that a notebook's outputs are the same on another machine.
 """

@@ -27,7 +27,7 @@ help:
 # Written last, so that an interrupted installation is taken up again.
 $(READY): requirements.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python 3.11 or newer, or name one: make $(MAKECMDGOALS) PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"make: $(PYTHON) is Python {v.major}.{v.minor}, but 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=...")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"make: $(PYTHON) is Python {v[0]}.{v[1]}, but 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=...")'
 	@echo "setting up $(VENV) (once; a few minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+TABLES = ("state-space", "attractor", "loss", "step", "early-stopping")
+
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pspin_lite", description="The p-Spin Glass Network.")
@@ -14,9 +16,7 @@ def main(argv: list[str] | None = None) -> int:
     bench.add_argument(
         "--quick", action="store_true", help="small shapes, seconds instead of minutes: does it run at all?"
     )
-    bench.add_argument(
-        "--only", metavar="TABLE", help="one table alone: state-space, attractor, loss, step or early-stopping"
-    )
+    bench.add_argument("--only", choices=TABLES, help="one table alone")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
     args = parser.parse_args(argv)

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+PICTURE = Path(__file__).resolve().parent.parent / "docs" / "architecture.svg"
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072B2",
     "#E69F00",
@@ -21,7 +22,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#56B4E9",
     "#5A5A5A",
 )
-CYCLE = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY]
+CYCLE = [PICTURE = Path(__file__).resolve().parent.parent / "docs" / "architecture.svg"
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY]
 STYLE = {
     "figure.figsize": (7.0, 3.6),
     "figure.dpi": 100,
@@ -163,7 +165,7 @@ def architecture() -> Figure:
     return figure
 
 
-def main(path: Path = Path(__file__).resolve().parent.parent / "docs" / "architecture.svg") -> None:
+def main(path: Path = PICTURE) -> None:
     """Writes docs/architecture.svg, with text as outlines: it looks the same everywhere."""
     with mpl.rc_context(STYLE | {"svg.fonttype": "path"}):
         architecture().savefig(path, metadata={"Date": None})

@@ -223,4 +223,5 @@ def test_command_line_refuses_what_it_does_not_know():
     assert found.returncode == 2
     assert "doctor" in found.stderr
     found = run(sys.executable, "-m", "pspin_lite", "bench", "--only", "loss-table")
-    assert "did you mean 'loss'" in found.stderr
+    assert found.returncode == 2
+    assert "early-stopping" in found.stderr

@@ -22,8 +22,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#56B4E9",
     "#5A5A5A",
 )
-CYCLE = [PICTURE = Path(__file__).resolve().parent.parent / "docs" / "architecture.svg"
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY]
+CYCLE = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY]
 STYLE = {
     "figure.figsize": (7.0, 3.6),
     "figure.dpi": 100,

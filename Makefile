@@ -14,7 +14,7 @@ help:
 	@echo "  make run        execute every notebook in order; read the result in build/index.html"
 	@echo "  make test       every test: unit tests, notebooks, lint, format"
 	@echo "  make lab        open JupyterLab on the notebooks"
-	@echo "  make bench      print the performance tables (several minutes)"
+	@echo "  make bench      print the performance tables (about a quarter of an hour)"
 	@echo "  make doctor     what this machine has, and what will run on it"
 	@echo
 	@echo "  make notebooks  execute the notebooks and store their outputs in notebooks/"

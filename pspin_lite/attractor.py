@@ -12,10 +12,11 @@ Glossary (rows are tokens; ".." stands for any leading dimensions)
     steps   int              K           products with w_int, forward and again backward
 
 `unrolled` is the reference: autograd through all K steps, memory proportional to K.
-`equilibrium` has the same forward pass and the paper's implicit gradient: with J the Jacobian of one step at the last
-state, the gradient of the loss L with respect to H is phi * V, where V solves V = dL/dY + J^T V. The Neumann series
-adds up K terms of the solution. It is the exact gradient of the fixed point only if both K-step iterations have
-converged; where they have not, it is neither that nor the gradient of the K steps that were run.
+`equilibrium` has the same forward pass and the paper's implicit gradient: with J the Jacobian of one step, taken at the
+last field H_K, the gradient of the loss L with respect to H is phi * V, where V solves V = dL/dY + J^T V. The Neumann
+series adds up its first K + 1 terms, dL/dY + J^T dL/dY + .. + (J^T)^K dL/dY. It is the exact gradient of the fixed
+point only if both iterations have converged; where they have not, it is neither that nor the gradient of the K steps
+that were run. It computes in the dtype of its inputs, also under autocast, and is differentiable once.
 
 Where it departs from the paper
     * `tol` (the paper has a fixed K). Every token stops by itself, forward and backward, so that a token's result
@@ -80,6 +81,7 @@ def equilibrium(
     backends.choose(backend, z.device)
     report = Report() if report is None else report
     if steps == 0:  # no recurrence: w_int and gamma take no part, and have no gradient
+        report.forward, report.backward, report.residual = 0.0, 0.0, float("nan")
         return spin(z)
     rows = z.reshape(-1, z.shape[-1])
     y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report)
@@ -90,6 +92,7 @@ class _Equilibrium(torch.autograd.Function):
     """Rows are tokens: z [n, 2*Dint], y [n, Dint]."""
 
     @staticmethod
+    @backends.without_autocast
     def forward(ctx, z, w_int, gamma, steps, tol, report):
         D = gamma.shape[0]
         acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step: all that the backward pass needs
@@ -110,6 +113,7 @@ class _Equilibrium(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @backends.without_autocast
     def backward(ctx, dy):
         acts, y, w_int, gamma = ctx.saved_tensors
         D = gamma.shape[0]
@@ -146,26 +150,28 @@ def slopes(acts: Tensor) -> Tensor:
 def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[Tensor, float, float]:
     """x <- step(x, rows) for at most `steps` steps; with tol, each row only as long as it needs.
 
-    A row that changed by c relative to its size, and by b in the step before (1 for the very first value, which comes
-    from nothing), shrinks its changes by r = c/b a step. All further changes together are expected to be c (r + r^2 +
-    ..) = c r / (1 - r): a row stops when that is below tol, so that tol is about the error that is left. Returns x, the
-    steps a row on average, and the largest last change. `rows` are the indices still running, None for all."""
+    A row that changed by c relative to its size, and by b in the step before, shrinks its changes by r = c/b a step.
+    (For the first step b = 1, since the start is itself a step, from 0.) All further changes together are expected to
+    be c (r + r^2 + ..) = c r / (1 - r). A row stops when that is below tol, so that tol is about the error that is
+    left, or when it changes by rounding alone. Returns x, the steps a row on average, and the largest last change.
+    `rows` are the indices still running, None for all."""
     if tol is None:
         for _ in range(steps):
             x = step(x, None)
         return x, float(steps), float("nan")
-    n, rows, taken, residual = len(x), None, 0, 0.0
-    everything, before = x, torch.ones((), dtype=x.dtype, device=x.device)
+    n, rows, taken = len(x), None, 0
+    everything, before, residual = x, x.new_ones(()), x.new_zeros(())
+    limits = torch.finfo(x.dtype)
     for k in range(1, steps + 1):
         new = step(x, rows)
         taken += len(x)
-        change = (new - x).norm(dim=-1) / new.norm(dim=-1).clamp_min(torch.finfo(x.dtype).tiny)
+        change = (new - x).norm(dim=-1) / new.norm(dim=-1).clamp_min(limits.tiny)
         if rows is None:
             everything = new
         else:
             everything[rows] = new
-        running = change * change > tol * (before - change) if k < steps else torch.zeros_like(change, dtype=torch.bool)
-        residual = max(residual, change.masked_fill(running, 0).max().item())
+        running = (change * change > tol * (before - change)) & (change > 4 * limits.eps) & (k < steps)
+        residual = torch.maximum(residual, change.masked_fill(running, 0).max())  # nan stays nan
         still = running.nonzero().squeeze(-1)
         if len(still) == 0:
             break
@@ -173,7 +179,7 @@ def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[
             x, before = new, change
         else:
             x, before, rows = new[still], change[still], still if rows is None else rows[still]
-    return everything, taken / n, residual
+    return everything, taken / n, residual.item()
 
 
 @torch.no_grad()

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 
 import torch
 
 from . import checks
 
 BACKENDS = ("auto", "torch", "triton")
+
+
+def without_autocast(function: Callable) -> Callable:
+    """Lets a function choose its own precision: autocast would turn half of a hand-written pass into 16 bits."""
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        first = next(x for x in args if isinstance(x, torch.Tensor))
+        with torch.autocast(first.device.type, enabled=False):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def triton_mode() -> tuple[str, str]:

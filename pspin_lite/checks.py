@@ -67,7 +67,9 @@ def ids(argument: str, x: torch.Tensor, dims: int, layout: str, vocab: int) -> t
     tensor(argument, x, dims, layout, floating=False)
     if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
         raise wrong(argument, f"dtype {x.dtype}", "integer token ids")
-    low, high = int(x.min()), int(x.max())
+    if x.is_meta or torch.compiler.is_compiling():
+        return x.long()
+    low, high = torch.stack(torch.aminmax(x)).tolist()
     if low < 0 or high >= vocab:
         raise wrong(argument, f"ids from {low} to {high}", f"0 to {vocab - 1} (vocab {vocab})")
     return x.long()

@@ -43,7 +43,7 @@ class Config:
     min_ratio: float = 0.1  # of lr, where the cosine ends
     weight_decay: float = 0.05
     clip: float = 1.0  # global norm of the gradient
-    seed: int = 1337  # the paper's, there for shuffling; here for weights and data alike
+    seed: int = 1337  # the paper's, for shuffling; a training run seeds everything with it, `build` does not use it
 
     # Paper silent
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW: PyTorch's default, the likeliest reading of "AdamW"
@@ -65,11 +65,12 @@ class Config:
         """The rate at a step, counted from 0: linear warm-up, plateau, cosine to lr * min_ratio at the last step.
 
         A run too short for both ends keeps their proportion and has no plateau."""
+        checks.whole("step", step, 0)
         shrink = min(1.0, self.steps / max(1, self.warmup + self.cooldown))
         warm, cool = round(self.warmup * shrink), round(self.cooldown * shrink)
         if step < warm:
             return self.lr * (step + 1) / warm
-        if step < self.steps - cool:
+        if step < self.steps - cool or cool == 0:
             return self.lr
         progress = min(1.0, (step + 1 - (self.steps - cool)) / cool)
         return self.lr * (self.min_ratio + (1 - self.min_ratio) * (1 + math.cos(math.pi * progress)) / 2)
@@ -86,14 +87,14 @@ class PSpinConfig(Config):
 
     # Paper silent
     ternary_gain: float = 1.0  # ternary matrices start at a standard deviation of ternary_gain / sqrt(fan-in)
-    gamma_start: float = (
-        0.1  # gamma_param; gamma = 0.05. At 0 the couplings would have no gradient; 0.5 learns no faster
-    )
+    gamma_start: float = 0.1  # gamma_param; gamma = 0.05, well inside contraction. At 0 W_int would have no gradient
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.width % self.heads:
             raise checks.wrong("width", self.width, f"a multiple of heads ({self.heads})")
+        if self.tol is not None and not self.implicit:
+            raise checks.wrong("tol", self.tol, "None with implicit=False: the unrolled steps do not stop early")
 
     @property
     def head_width(self) -> int:  # d_h
@@ -136,8 +137,9 @@ def _check_field(name: str, value: object) -> None:
         if not (number and 0 <= value <= 1):
             raise checks.wrong(name, repr(value), "a number from 0 to 1")
     elif name == "betas":
-        if not (isinstance(value, tuple | list) and len(value) == 2 and all(0 <= b < 1 for b in value)):
-            raise checks.wrong(name, repr(value), "two numbers from 0 to below 1")
+        fine = isinstance(value, tuple) and len(value) == 2 and all(isinstance(b, float | int) for b in value)
+        if not (fine and all(0 <= b < 1 for b in value)):
+            raise checks.wrong(name, repr(value), "a tuple of two numbers from 0 to below 1")
     elif name == "gamma_start":
         if not number:
             raise checks.wrong(name, repr(value), "a finite number")

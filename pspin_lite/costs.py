@@ -107,7 +107,8 @@ class Cost:
 
 
 def flops(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None, backward: bool = False) -> Cost:
-    """The paper's time complexity with its constants, for T a multiple of the chunk (and more than one token).
+    """The paper's time complexity with its constants, for T a multiple of the chunk (and more than one token). A chunk
+    of None counts as 64, the CPU's choice.
 
     backward=False: a forward pass; True: a whole training step's forward and backward."""
     _pspin(cfg)
@@ -118,27 +119,33 @@ def flops(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None, backward:
     passes = 3 if backward else 1  # every product has two more in the backward pass: one for each of its factors
     # 5 D: projections. 2 C: scores and their use within the chunk. 2 d: writing the state and reading it.
     ssm = 2 * N * D * (5 * D + 2 * C + 2 * d) * passes  # Eq. cost-ssm
-    # W_ext and W_down, and K products with W_int forward; K again backward, and one for the gradient of W_int.
-    spin = 2 * N * inner * (3 * D * passes + 2 * inner * (2 * K + 1 if backward else K))  # Eq. cost-pspin
-    if K == 0:
-        spin = 2 * N * inner * 3 * D * passes
+    # W_ext and W_down, and K products with W_int forward. Backward, implicitly: K again, and one for W_int's gradient;
+    # through the steps: two for each.
+    products = (2 * K + (K > 0) if cfg.implicit else 3 * K) if backward else K
+    spin = 2 * N * inner * (3 * D * passes + 2 * inner * products)  # Eq. cost-pspin
     return Cost(cfg.layers * ssm, cfg.layers * spin, 2 * N * D * cfg.vocab * passes)
 
 
 def saved_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> dict[str, int]:
-    """Float32 bytes that one layer's activations hold for the backward pass, by part. None of them depends on K."""
+    """Float32 bytes that one layer holds for the backward pass (on a CPU), by part. With the implicit gradient none of
+    them depends on K; the unrolled steps are not predicted."""
     _pspin(cfg)
+    if not cfg.implicit:
+        raise checks.wrong("cfg", "implicit=False", "implicit=True")
     T = cfg.context if tokens is None else checks.whole("tokens", tokens, 1)
     D, inner, d, H = cfg.width, cfg.inner, cfg.head_width, cfg.heads
     C = min(cfg.chunk or 64, T)
-    N = checks.whole("batch", batch, 1) * T
+    N, chunks = checks.whole("batch", batch, 1) * T, batch * -(-T // C)
     return {
         # tanh U, sigmoid G, and Y, which W_down needs as well
         "attractor": 4 * N * 3 * inner,  # Eq. act-pspin
-        # q, k, v in chunks; two C x C matrices a head (mask and scores); a d x d state a chunk; decay from the start
-        "state space": 4 * N * (3 * D + 2 * C * H + D * d // C + H),
+        # q, k, v in chunks (the last one filled up); for each head a mask and scores, both C x C, and the decay since
+        # the chunk's start; a d x d state a chunk
+        "state space": 4 * chunks * (C * (3 * D + 2 * C * H + H) + D * d),
         # for each norm x, 1/rms, x/rms and the result, which the projections share; the gate; the heads before w_o
         "around them": 4 * N * (2 * (3 * D + 1) + D + D),
+        # ternary weights as they are used, and tanh(gamma_param) and gamma: whatever the batch
+        "weights": 4 * (ternary_params(cfg) + 2 * inner),
     }
 
 

@@ -45,11 +45,8 @@ class LanguageModel(nn.Module):
         if state is None:
             state = [None] * len(self.blocks)
         elif not isinstance(state, list) or len(state) != len(self.blocks):
-            raise checks.wrong(
-                "state",
-                f"a {type(state).__name__} of {len(state)}",
-                f"a list, one entry for each of {len(self.blocks)} layers",
-            )
+            came = f"a list of {len(state)}" if isinstance(state, list) else type(state).__name__
+            raise checks.wrong("state", came, f"a list, one entry for each of {len(self.blocks)} layers")
         x, after = self.embedding(tokens), []
         for block, before in zip(self.blocks, state, strict=True):
             x, now = block(x, before)
@@ -65,7 +62,7 @@ class LanguageModel(nn.Module):
         return F.linear(x, self.embedding.weight)  # Eq. head
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Mean nats per token, without a [B,T,V] tensor alive."""
+        """Mean nats per token, in pieces: at most 32 MB of logits are alive at once, whatever B, T and V."""
         tokens = checks.ids("tokens", tokens, 2, "[B, T]", self.cfg.vocab)
         targets = checks.ids("targets", targets, 2, "[B, T]", self.cfg.vocab)
         checks.same("targets", targets, tuple(tokens.shape), "the shape of tokens")

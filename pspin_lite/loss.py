@@ -15,29 +15,37 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .backends import without_autocast
+
 PIECE = 2**23  # logits alive at once: 32 MB. Smaller pieces read and write the weight's gradient more often
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    """Mean over tokens of -log softmax(x weight^T)[target]. x [n,D], weight [V,D], targets [n]; a scalar, in nats."""
-    return _LinearCrossEntropy.apply(x, weight, targets)
+    """Mean over tokens of -log softmax(x weight^T)[target]. x [n,D], weight [V,D], targets [n]; a scalar, in nats.
+
+    Computed in the dtype of the weight; at most PIECE logits exist at once. Differentiable once: a gradient of the
+    gradient is not there."""
+    return _LinearCrossEntropy.apply(x, weight, targets, torch.is_grad_enabled())
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weight, targets):
+    @without_autocast
+    def forward(ctx, x, weight, targets, training):
         ctx.save_for_backward(x, weight, targets)
-        loss, *ctx.gradients = _by_pieces(x, weight, targets, ctx.needs_input_grad[:2])
+        ctx.wanted = tuple(needed and training for needed in ctx.needs_input_grad[:2])
+        loss, *ctx.gradients = _by_pieces(x, weight, targets, ctx.wanted)
         return loss
 
     @staticmethod
     @once_differentiable
+    @without_autocast
     def backward(ctx, dloss):
         # Given away, not copied; a second backward pass over a retained graph computes them again.
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
-            _, *gradients = _by_pieces(*ctx.saved_tensors, ctx.needs_input_grad[:2])
-        return *(None if gradient is None else gradient.mul_(dloss) for gradient in gradients), None
+            _, *gradients = _by_pieces(*ctx.saved_tensors, ctx.wanted)
+        return *(None if gradient is None else gradient.mul_(dloss) for gradient in gradients), None, None
 
 
 def _by_pieces(
@@ -45,22 +53,22 @@ def _by_pieces(
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The loss, and its gradients with respect to x and weight where they are wanted."""
     n, V = len(x), len(weight)
-    total = x.new_zeros(())
+    total = torch.zeros((), device=x.device, dtype=torch.promote_types(weight.dtype, torch.float32))
     dx = torch.empty_like(x) if wanted[0] else None
     dweight = torch.zeros_like(weight) if wanted[1] else None
     rows = max(1, PIECE // V)
     for start in range(0, n, rows):
-        piece, target = x[start : start + rows], targets[start : start + rows, None]
+        piece, target = x[start : start + rows].to(weight.dtype), targets[start : start + rows, None]
         p = piece @ weight.T  # logits, [rows, V]
         largest = p.amax(-1, keepdim=True)
         chosen = p.gather(-1, target)
-        sums = p.sub_(largest).exp_().sum(-1, keepdim=True)
+        sums = p.sub_(largest).exp_().sum(-1, keepdim=True, dtype=total.dtype)
         total += (sums.log() + largest - chosen).sum()
         if dx is None and dweight is None:
             continue
         p.div_(sums).scatter_add_(-1, target, p.new_full(target.shape, -1.0)).div_(n)  # d loss / d logits
         if dx is not None:
-            torch.mm(p, weight, out=dx[start : start + rows])
+            dx[start : start + rows] = p @ weight
         if dweight is not None:
             dweight.addmm_(p.T, piece)
     return total / n, dx, dweight

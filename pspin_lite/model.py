@@ -7,7 +7,7 @@ Glossary
     gamma_param [Dint]     gamma_param   unbounded; gamma = 0.5 * tanh(gamma_param)
 
 Paper silent: what the gate's bias starts at. It has none (the parameter counts of the paper's appendix leave no room
-for one), so with small weights every head starts with a decay of one half.
+for one), so every head starts with a decay near one half.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Attractor(nn.Module):
         self.cfg = cfg
         self.w_ext = TernaryLinear(cfg.width, 2 * cfg.inner)
         self.w_int = TernaryLinear(cfg.inner, 2 * cfg.inner)
-        self.gamma_param = nn.Parameter(torch.full((cfg.inner,), cfg.gamma_start))
+        self.gamma_param = nn.Parameter(torch.full((cfg.inner,), float(cfg.gamma_start)))
         self.w_down = nn.Linear(cfg.inner, cfg.width, bias=False)
         self.report = attractor.Report()  # steps taken by the latest call
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.w_ext(x)  # Eq. spin-drive
-        w_int, gamma = self.w_int.quantized(), self.gamma()
+        w_int, gamma = self.w_int.quantized().to(z.dtype), self.gamma().to(z.dtype)  # z is 16 bits under autocast
         if self.cfg.implicit:
             y = attractor.equilibrium(z, w_int, gamma, self.cfg.micro_steps, self.cfg.tol, report=self.report)
         else:

@@ -22,14 +22,16 @@ Where it departs from the paper
     * T need not be a multiple of C: the last chunk is filled up with tokens that neither write (k = v = 0) nor decay
       (g = 0).
 
-The backward pass of `chunked`, by hand (D = gradient of o, X' = gradient of X)
+The backward pass of `chunked`, by hand (D = gradient of o, X' = gradient of X, A = Q K^T, * is elementwise)
     P'  = D V^T                 V'  = P^T D  +  to_end * (K h_out')
-    QK' = P' * M                Q'  = QK' K  +  (from_start * D) h_in^T
-                                K'  = QK'^T Q + (to_end * V) h_out'^T
+    A'  = P' * M                Q'  = A' K   +  (from_start * D) h_in^T
+                                K'  = A'^T Q +  (to_end * V) h_out'^T
     h_in' = exp(sum g) h_out' + Q^T (from_start * D)           walked from the last chunk to the first
     g'_i collects every product of decays that contains g_i: the mask entries with j < i <= c, the reads from the
-    incoming state at c >= i, the writes to the outgoing state at j < i, and the carried state. All four are plain sums:
-    the shorter rowsum(q' q) - rowsum(k' k) subtracts two large numbers and is noise under strong decay.
+    incoming state at c >= i, the writes to the outgoing state at j < i, and the carried state. All four are plain sums.
+    The usual short cut, a reverse cumulative sum of rowsum(q' q) - rowsum(k' k), subtracts large numbers that nearly
+    cancel, and is noise under strong decay.
+16-bit inputs are computed in float32, also under autocast. Gradients are differentiable no further.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from torch.nn import functional as F
 from . import backends, checks
 
 
+@backends.without_autocast
 def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Token by token, through plain autograd: the definition. O(T d^2) time, one step after another.
 
@@ -58,6 +61,7 @@ def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor | None =
     return torch.stack(outputs, 1).to(out_dtype), h
 
 
+@backends.without_autocast
 def quadratic(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
     """All pairs of tokens at once, like attention with a decay instead of a softmax. O(T^2) time and memory."""
     dtype = _check(q, k, v, g, None).dtype
@@ -108,6 +112,7 @@ class _Chunked(torch.autograd.Function):
     """The chunked form with the backward pass derived above. T is a multiple of C here."""
 
     @staticmethod
+    @backends.without_autocast
     def forward(ctx, q, k, v, g, state, C):
         B, _, H, d = q.shape
         Q, K, V = (_to_chunks(x, C) for x in (q, k, v))  # [B*H*N, C, d]
@@ -133,6 +138,7 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @backends.without_autocast
     def backward(ctx, do, dstate):
         Q, K, V, M, P, h_in, from_start = ctx.saved_tensors
         C = ctx.C

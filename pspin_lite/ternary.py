@@ -27,6 +27,8 @@ def quantize(w: Tensor) -> tuple[Tensor, Tensor]:
     """Absmean quantisation: codes in {-1, 0, 1} (int8, like w) and the scale (a scalar tensor in w's dtype)."""
     _check_weight(w)
     scale = w.detach().abs().mean().clamp_min(SMALLEST_SCALE)  # Eq. ternary-scale
+    if not scale.isfinite():
+        raise checks.wrong("w", "entries that are nan or infinite", "finite numbers")
     codes = (w.detach() / scale).round_().clamp_(-1, 1)  # Eq. ternary-round
     return codes.to(torch.int8), scale
 
@@ -82,18 +84,21 @@ class TernaryLinear(nn.Linear):
 
     def __init__(self, in_features: int, out_features: int):
         super().__init__(in_features, out_features, bias=False)
-        self._kept: tuple[tuple[int, int], Tensor] | None = None  # (which weight, its quantised form), see quantized()
+        self._kept: tuple[Tensor, int, Tensor] | None = None  # weight, its version, its quantised form
 
     def quantized(self) -> Tensor:
-        """The weight as it is used: codes * scale, [out, in].
+        """The weight as it is used: codes * scale, [out, in]. Not to be written to.
 
-        Without gradients it is kept until the weight changes: quantising takes longer than a product with one token."""
-        if torch.is_grad_enabled() or self.weight.is_inference():
+        In eval mode without gradients it is kept until the weight changes, because quantising takes longer than a
+        product with one token. A change behind PyTorch's back (`weight.data.copy_(...)`) is not seen: call train() or
+        eval()."""
+        if self.training or torch.is_grad_enabled() or self.weight.is_inference():
             return ste(self.weight)
-        which = (self.weight.data_ptr(), self.weight._version)  # every in-place change counts the version up
-        if self._kept is None or self._kept[0] != which:
-            self._kept = (which, ste(self.weight))
-        return self._kept[1]
+        data, version = self.weight.detach(), self.weight._version
+        # The kept tensor holds on to its memory, so that no other weight can come to lie at the same address.
+        if self._kept is None or self._kept[0].data_ptr() != data.data_ptr() or self._kept[1] != version:
+            self._kept = (data, version, ste(data))
+        return self._kept[2]
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.quantized())
@@ -102,6 +107,18 @@ class TernaryLinear(nn.Linear):
         """What is shipped: uint8 [out, ceil(in/4)] and the scale."""
         codes, scale = quantize(self.weight)
         return pack(codes), scale
+
+    # Whatever replaces, moves or copies the layer leaves the kept weight behind.
+    def train(self, mode: bool = True) -> TernaryLinear:
+        self._kept = None
+        return super().train(mode)
+
+    def _apply(self, *args, **kwargs) -> TernaryLinear:
+        self._kept = None
+        return super()._apply(*args, **kwargs)
+
+    def __getstate__(self) -> dict:
+        return {**super().__getstate__(), "_kept": None}
 
 
 def _check_weight(w: Tensor) -> None:

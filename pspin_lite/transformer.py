@@ -16,6 +16,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from . import checks
 from .config import TransformerConfig
 from .language_model import EPS, LanguageModel
 
@@ -47,6 +48,8 @@ class Attention(nn.Module):
             rearrange(w(x), "b t (h d) -> b h t d", d=self.cfg.head_width) for w in (self.w_q, self.w_k, self.w_v)
         )
         past = 0 if cache is None else cache[0].shape[2]
+        if cache is not None and len(cache[0]) != len(x):
+            raise checks.wrong("state", f"a batch of {len(cache[0])}", f"the batch of the tokens, {len(x)}")
         q, k = rotate(self.norm_q(q), past, self.cfg.rope_base), rotate(self.norm_k(k), past, self.cfg.rope_base)
         if cache is not None:
             k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)

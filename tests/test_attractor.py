@@ -174,6 +174,28 @@ def test_tokens_stop_by_themselves():
     assert error(together, equilibrium(z, w_int, gamma, 30)) > 1e-6, "nothing stopped early: this shows nothing"
 
 
+def test_a_nan_shows_in_the_report():
+    z, w_int, gamma = spin_inputs(5, 4)
+    z[2] = math.nan
+    report = attractor.Report()
+    y = equilibrium(z, w_int, gamma, 5, 1e-3, report=report)
+    assert math.isnan(report.residual)
+    assert y.isnan().any(-1).tolist() == [False, False, True, False, False], "and stays with its token"
+
+
+def test_rounding_does_not_keep_it_running():
+    z, w_int, gamma = spin_inputs(50, 16, dtype=torch.float32)
+    report = attractor.Report()
+    equilibrium(z, w_int, gamma, 200, 1e-12, report=report)
+    assert report.forward < 30
+
+
+def test_report_of_no_steps():
+    report = attractor.Report(3, 4, 0.5)
+    equilibrium(*spin_inputs(3, 4), 0, report=report)
+    assert (report.forward, report.backward) == (0, 0)
+
+
 def test_zero_gradient_and_zero_drive():
     z, w_int, gamma = (x.requires_grad_() for x in spin_inputs(5, 4))
     y = equilibrium(z * 0, w_int, gamma, 5, tol=1e-3)

@@ -63,6 +63,10 @@ def test_frozen_and_replaceable():
         (lambda c: c.replace(lr=0), ["lr", "0", "above 0"]),
         (lambda c: c.replace(min_ratio=1.5), ["min_ratio", "1.5", "0 to 1"]),
         (lambda c: c.replace(betas=(0.9, 1.0)), ["betas", "1.0"]),
+        (lambda c: c.replace(betas=("a", "b")), ["betas", "a"]),
+        (lambda c: c.replace(betas=[0.9, 0.99]), ["betas", "tuple"]),
+        (lambda c: c.learning_rate(-1), ["step", "-1"]),
+        (lambda c: c.replace(tol=1e-3, implicit=False), ["tol", "implicit=False"]),
         (lambda c: c.replace(tol=2), ["tol", "2"]),
         (lambda c: c.replace(chunk=0), ["chunk", "0"]),
         (lambda c: c.replace(implicit=1), ["implicit", "1", "True or False"]),
@@ -101,4 +105,4 @@ def test_schedule_of_short_runs_keeps_both_ends(steps):
 
 def test_schedule_without_ramps():
     cfg = ps.preset("byte-paper").replace(steps=5, warmup=0, cooldown=0)
-    assert [cfg.learning_rate(s) for s in range(5)] == [8e-4] * 5
+    assert [cfg.learning_rate(s) for s in range(7)] == [8e-4] * 7, "also beyond the end"

@@ -73,7 +73,9 @@ def test_bits_of_a_layer():
 @pytest.mark.eq("cost-ssm", "cost-pspin")
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize(
-    "change", [{}, dict(micro_steps=0), dict(micro_steps=2, chunk=16), dict(width=24, inner=36)], ids=str
+    "change",
+    [{}, dict(micro_steps=0), dict(implicit=False), dict(micro_steps=2, chunk=16), dict(width=24, inner=36)],
+    ids=str,
 )
 def test_flops_are_what_a_counter_counts(batch, change):
     cfg = ps.preset("byte-lite").replace(width=32, heads=2, inner=40, layers=2, vocab=50, context=64).replace(**change)
@@ -99,16 +101,13 @@ def test_costs_grow_as_the_paper_says():
 
 @pytest.mark.eq("act-pspin")
 @pytest.mark.parametrize("steps", [1, 5, 20])
-def test_saved_activations_are_predicted(steps):
-    cfg = ps.preset("byte-lite").replace(layers=1, context=256, micro_steps=steps)
-    model = ps.build(cfg)
-    block = model.blocks[0]
-    x = torch.randn(2, 256, cfg.width, requires_grad=True)
-    weights = [block.attractor.w_ext.quantized(), block.attractor.w_int.quantized()]
+@pytest.mark.parametrize(("name", "tokens"), [("byte-lite", 256), ("byte-lite", 100), ("subword-lite", 30)])
+def test_saved_memory_is_predicted(name, tokens, steps):
+    cfg = ps.preset(name).replace(layers=1, micro_steps=steps)
+    block = ps.build(cfg).blocks[0]
+    x = torch.randn(2, tokens, cfg.width, requires_grad=True)
     measured = measure.saved_bytes(lambda: block(x, None), besides=tuple(block.parameters()))
-    measured -= sum(w.numel() * 4 for w in weights) + cfg.inner * 4 * 2  # quantised weights and gamma: no activations
-    predicted = sum(costs.saved_bytes(cfg, batch=2).values())
-    assert measured == pytest.approx(predicted, rel=0.01)
+    assert measured == sum(costs.saved_bytes(cfg, batch=2, tokens=tokens).values())
 
 
 def test_bad_arguments_are_named():
@@ -116,6 +115,7 @@ def test_bad_arguments_are_named():
         (lambda: ps.footprint("byte-paper"), ["cfg", "str"]),
         (lambda: costs.flops(ps.preset("transformer-lite")), ["cfg", "TransformerConfig", "PSpinConfig"]),
         (lambda: costs.flops(ps.preset("byte-lite"), batch=0), ["batch", "0"]),
+        (lambda: costs.saved_bytes(ps.preset("byte-lite").replace(implicit=False)), ["cfg", "implicit=False"]),
         (lambda: ps.footprint(ps.preset("byte-lite"))["mlp"], ["component", "mlp", "ternary MLP"]),
     ]:
         with pytest.raises(ValueError) as raised:

@@ -41,6 +41,6 @@ def test_the_page_is_up_to_date():
 
 def test_the_page_names_places():
     page = equations.page()
-    assert "`attractor.py` _Equilibrium.backward.step" in page
-    assert "`test_attractor.py` test_gradient_is_the_papers_series" in page
+    assert "`attractor.py` `_Equilibrium.backward.step`" in page
+    assert "`test_attractor.py` `test_gradient_is_the_papers_series`" in page
     assert all(on in page for on, *_ in equations.SILENT)

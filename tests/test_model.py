@@ -97,6 +97,32 @@ def test_pieces_of_the_loss(monkeypatch):
     assert not linear_cross_entropy(a.detach(), b.detach(), targets).requires_grad
 
 
+def test_loss_without_gradients_computes_none():
+    x, w = torch.randn(20, 8), torch.randn(100, 8, requires_grad=True)
+    targets = torch.zeros(20, dtype=torch.long)
+    training = measure.flops(lambda: linear_cross_entropy(x, w, targets))
+    for mode in (torch.no_grad(), torch.inference_mode()):
+        with mode:
+            assert measure.flops(lambda: linear_cross_entropy(x, w, targets)) * 2 == training
+
+
+def test_loss_of_many_halves_does_not_overflow():
+    x, w = torch.zeros(20_000, 4).half(), torch.zeros(300, 4).half()
+    assert linear_cross_entropy(x, w, torch.zeros(20_000).long()).item() == pytest.approx(math.log(300), rel=1e-3)
+
+
+@BOTH
+def test_autocast(make):
+    model, tokens = make().float(), some_tokens(2, 70)
+    exact = model.loss(tokens[:, :-1], tokens[:, 1:])
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model.loss(tokens[:, :-1], tokens[:, 1:])
+    assert loss.item() != exact.item()
+    assert loss.item() == pytest.approx(exact.item(), rel=0.01)
+    loss.backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
 def test_loss_is_stable_for_large_logits():
     x, w = torch.tensor([[1e4, -1e4]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     assert linear_cross_entropy(x, w, torch.tensor([0])).item() == 0
@@ -288,6 +314,11 @@ def test_transformer_heads_share_keys_and_rotate():
         (lambda m: m.loss(torch.zeros(1, 4).long(), torch.full((1, 4), -100)), ["targets", "-100"]),
         (lambda m: m.step(torch.tensor([[1]])), ["token", "[1, 1]", "[B]"]),
         (lambda m: m.step(torch.tensor([1]), state=[]), ["state", "0", "2 layers"]),
+        (lambda m: m.step(torch.tensor([1]), state=5), ["state", "int", "2 layers"]),
+        (
+            lambda m: tiny_transformer().step(torch.tensor([1, 2]), tiny_transformer().step(torch.tensor([1]))[1]),
+            ["state", "batch of 1", "2"],
+        ),
         (lambda m: m.step(torch.tensor([1, 2]), state=m.step(torch.tensor([1]))[1]), ["state", "[1, 2, 8, 8]"]),
         (lambda m: ps.build("byte-lite"), ["cfg", "str", "configuration"]),
     ],

@@ -24,7 +24,7 @@ class Bug:
     file: str
     right: str
     wrong: str
-    tests: str  # file of tests, and optionally " -k expression"
+    tests: str  # the file of tests that must notice
 
 
 SSM, SPIN, MODEL = "test_state_space.py", "test_attractor.py", "test_model.py"
@@ -52,6 +52,8 @@ BUGS = [
     Bug(
         "carried state missing in dg", "state_space", "dG += from_start[:, -1] *", "dG += 0 * from_start[:, -1] *", SSM
     ),
+    Bug("mask missing in dg", "state_space", "inside[:, :-1] + wrote", "wrote", SSM),
+    Bug("reads missing in dg", "state_space", "dG = read.flip", "dG = (0 * read).flip", SSM),
     Bug("positive decay let through", "state_space", "not bool((g <= 0).all())", "False", SSM),
     Bug(
         "gamma on the wrong side",
@@ -78,6 +80,14 @@ BUGS = [
         SPIN,
     ),
     Bug("stops a step too late", "attractor", "* (before - change) if", "* (before - change) * change if", SPIN),
+    Bug("gradient of gamma wrong", "attractor", "dgamma = (dA * w_int).sum(0)", "dgamma = dA.sum(0)", SPIN),
+    Bug(
+        "gradient not straight through",
+        "ternary",
+        "        return grad\n",
+        "        return 0.5 * grad\n",
+        "test_ternary.py",
+    ),
     Bug("scale missing", "ternary", ".clamp_(-1, 1).mul_(scale)", ".clamp_(-1, 1)", "test_ternary.py"),
     Bug("no clamp", "ternary", ".round_().clamp_(-1, 1).mul_", ".round_().mul_", "test_ternary.py"),
     Bug("bits packed in the other order", "ternary", "[0, 2, 4, 6]", "[6, 4, 2, 0]", "test_ternary.py"),
@@ -89,6 +99,21 @@ BUGS = [
     Bug("first norm used twice", "model", "self.norm_spin(x)", "self.norm_ssm(x)", MODEL),
     Bug("another epsilon", "language_model", "EPS = 1e-6", "EPS = 1e-5", MODEL),
     Bug("loss summed, not averaged", "loss", "return total / n, dx", "return total, dx", MODEL),
+    Bug(
+        "target missing in the loss's gradient",
+        "loss",
+        "p.new_full(target.shape, -1.0)",
+        "p.new_zeros(target.shape)",
+        MODEL,
+    ),
+    Bug(
+        "only the last piece in the head's gradient",
+        "loss",
+        "dweight.addmm_(p.T, piece)",
+        "dweight = p.T @ piece",
+        MODEL,
+    ),
+    Bug("a prompt's second piece sees the future", "transformer", ".tril(past)", ".tril(past + 1)", MODEL),
     Bug("a piece of the loss lost", "loss", "range(0, n, rows)", "range(0, n - 1, rows)", MODEL),
     Bug(
         "positions start anew while decoding",
@@ -102,8 +127,19 @@ BUGS = [
 ]
 
 
-def run_on_copy(folder: Path, tests: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-o", "addopts=", f"tests/{tests}"]
+def run_on_copy(folder: Path, *tests: str) -> subprocess.CompletedProcess:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:randomly",
+        "-o",
+        "addopts=",
+        *(f"tests/{name}" for name in tests),
+    ]
     environment = os.environ | dict(PYTHONPATH=str(folder), HYPOTHESIS_STORAGE_DIRECTORY=str(folder / ".hypothesis"))
     environment.pop("PYTEST_XDIST_WORKER", None)
     return subprocess.run(
@@ -123,7 +159,7 @@ def copy(tmp_path):
 def test_bug_is_noticed(bug, copy):
     path = copy / "pspin_lite" / f"{bug.file}.py"
     source = path.read_text(encoding="utf-8")
-    assert bug.right in source, "this bug's place is no longer in the source: write the bug anew"
+    assert source.count(bug.right) == 1, "this bug's place is no longer in the source: write the bug anew"
     path.write_text(source.replace(bug.right, bug.wrong), encoding="utf-8")
     found = run_on_copy(copy, bug.tests)
     assert found.returncode == 1, f"unnoticed, or not run at all:\n{found.stdout[-2000:]}{found.stderr[-2000:]}"
@@ -133,7 +169,7 @@ def test_bug_is_noticed(bug, copy):
 
 
 def test_a_clean_copy_passes(copy):
-    found = run_on_copy(copy, "test_ternary.py")
+    found = run_on_copy(copy, *sorted({bug.tests for bug in BUGS}))
     assert found.returncode == 0, found.stdout[-2000:]
     code = "import pspin_lite; print(pspin_lite.__file__)"
     environment = os.environ | dict(PYTHONPATH=str(copy))

@@ -194,6 +194,17 @@ def test_half_precision_is_computed_in_float32(form, dtype):
     assert error(o, exact) < 2 * torch.finfo(dtype).eps, "only the result is rounded"
 
 
+@pytest.mark.parametrize("form", [recurrent, lambda *x: (quadratic(*x),), chunked])
+def test_autocast_does_not_lower_the_precision(form):
+    inputs = ssm_inputs(1, 80, 2, 8, dtype=torch.float32)[:4]
+
+    def under_autocast(*x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return form(*x)[0]
+
+    assert_same(with_grads(under_autocast, inputs), with_grads(lambda *x: form(*x)[0], inputs), 1e-6)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

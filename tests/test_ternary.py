@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 import torch
 from helpers import message
@@ -72,25 +74,52 @@ def test_linear_computes_with_ternary_weights_and_trains_in_full_precision():
 
 def test_kept_weight_follows_every_change():
     torch.manual_seed(0)
-    layer = TernaryLinear(6, 5)
+    layer = TernaryLinear(6, 5).eval()
     x = torch.randn(3, 6)
-    with torch.no_grad():
-        first = layer(x)
-        assert layer.quantized() is layer.quantized(), "without gradients it is quantised once"
+
+    def fresh():
+        return torch.equal(layer(x), x @ ste(layer.weight).T)
+
     assert layer.quantized() is not layer.quantized(), "with gradients each call has its own graph"
-    optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
-    layer(x).square().sum().backward()
-    optimizer.step()
     with torch.no_grad():
-        second = layer(x)
-        assert torch.equal(second, x @ ste(layer.weight).T)
-        assert not torch.equal(first, second)
+        assert layer.quantized() is layer.quantized(), "without them it is quantised once"
+        assert fresh()
+    layer(x).square().sum().backward()
+    torch.optim.SGD(layer.parameters(), lr=1.0).step()
+    with torch.no_grad():
+        assert fresh()
         layer.load_state_dict({"weight": torch.randn(5, 6)})
-        assert torch.equal(layer(x), x @ ste(layer.weight).T)
-        layer.double()
-        assert torch.equal(layer(x.double()), x.double() @ ste(layer.weight).T)
-        layer.weight = torch.nn.Parameter(torch.randn(5, 6))
-        assert torch.equal(layer(x), x @ ste(layer.weight).T)
+        assert fresh()
+        layer.weight.mul_(-1)
+        assert fresh()
+        for _ in range(30):  # the allocator likes to give out the same address again
+            layer.weight = torch.nn.Parameter(torch.randn(5, 6))
+            assert fresh()
+            layer.weight.data = torch.randn(5, 6)
+            layer.weight.data = torch.randn(5, 6)
+            assert fresh()
+        other = {"weight": torch.randn(5, 6)}
+        assert torch.equal(torch.func.functional_call(layer, other, (x,)), x @ ste(other["weight"]).T)
+        assert fresh()
+
+
+def test_kept_weight_is_left_behind():
+    torch.manual_seed(0)
+    layer, x = TernaryLinear(6, 5).eval(), torch.randn(3, 6)
+    for change in (
+        layer.train,
+        layer.double,
+        lambda: layer.load_state_dict(pickle.loads(pickle.dumps(layer)).state_dict()),
+    ):
+        with torch.no_grad():
+            layer.eval()(x.to(layer.weight.dtype))
+        assert layer._kept is not None
+        change()
+        assert change != layer.train or layer._kept is None
+        assert pickle.loads(pickle.dumps(layer))._kept is None
+    layer.train()
+    with torch.no_grad():
+        assert layer.quantized() is not layer.quantized(), "while training nothing is kept"
 
 
 def test_export_is_what_was_computed():
@@ -108,6 +137,7 @@ def test_export_is_what_was_computed():
         (lambda: quantize(torch.ones(3, dtype=torch.int64)), ["w", "int64", "floating"]),
         (lambda: quantize(torch.ones(0)), ["w", "[0]", "at least one"]),
         (lambda: ste([1.0]), ["w", "list"]),
+        (lambda: quantize(torch.tensor([1.0, float("nan")])), ["w", "nan"]),
         (lambda: pack(torch.tensor([0.5])), ["codes", "float32", "integer"]),
         (lambda: pack(torch.tensor([0, 2])), ["codes", "2", "-1, 0 and 1"]),
         (lambda: unpack(torch.zeros(3, dtype=torch.int8), (12,)), ["packed", "int8", "uint8"]),

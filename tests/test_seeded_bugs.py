@@ -79,7 +79,7 @@ BUGS = [
         "still = running.any().expand_as(running).nonzero()",
         SPIN,
     ),
-    Bug("stops a step too late", "attractor", "* (before - change) if", "* (before - change) * change if", SPIN),
+    Bug("stops a step too late", "attractor", "tol * (before - change)", "tol * (before - change) * change", SPIN),
     Bug("gradient of gamma wrong", "attractor", "dgamma = (dA * w_int).sum(0)", "dgamma = dA.sum(0)", SPIN),
     Bug(
         "gradient not straight through",
@@ -91,7 +91,7 @@ BUGS = [
     Bug("scale missing", "ternary", ".clamp_(-1, 1).mul_(scale)", ".clamp_(-1, 1)", "test_ternary.py"),
     Bug("no clamp", "ternary", ".round_().clamp_(-1, 1).mul_", ".round_().mul_", "test_ternary.py"),
     Bug("bits packed in the other order", "ternary", "[0, 2, 4, 6]", "[6, 4, 2, 0]", "test_ternary.py"),
-    Bug("stale weights kept", "ternary", "self._kept[0] != which", "False", "test_ternary.py"),
+    Bug("stale weights kept", "ternary", "self._kept[1] != version", "False", "test_ternary.py"),
     Bug("queries not scaled", "model", "q = q * q.shape[-1] ** -0.5", "q = q", MODEL),
     Bug("gate summed, not averaged", "model", '"b t h d -> b t h", "mean"', '"b t h d -> b t h", "sum"', MODEL),
     Bug("gamma bound doubled", "model", "0.5 * torch.tanh(", "torch.tanh(", MODEL),
@@ -123,7 +123,7 @@ BUGS = [
         MODEL,
     ),
     Bug("warm-up one step behind", "config", "(step + 1) / warm", "step / warm", "test_config.py"),
-    Bug("a flop forgotten", "costs", "2 * K + 1 if backward", "2 * K if backward", "test_costs.py"),
+    Bug("a flop forgotten", "costs", "2 * K + (K > 0) if", "2 * K if", "test_costs.py"),
 ]
 
 

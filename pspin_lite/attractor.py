@@ -77,7 +77,7 @@ def equilibrium(
     _check(z, w_int, gamma, steps)
     if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):
         raise checks.wrong("tol", repr(tol), "None or a number between 0 and 1")
-    backends.choose(backend, z.device)
+    backends.choose(backend, z)
     report = Report() if report is None else report
     if steps == 0:  # no recurrence: w_int and gamma take no part, and have no gradient
         return spin(z)

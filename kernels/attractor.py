@@ -1,132 +1,163 @@
-"""The p-spin attractor in fused steps, forward and backward, over packed ternary couplings.
+"""The p-spin attractor on Triton: launchers, the autograd function, and what each kernel needs (`specimens`).
 
-    forward    [U | G] = H = Z + ((gamma * Y) C^T) s,  then  Y' = tanh(U) * sigmoid(G)       Eq. spin-field, spin-output
-    backward   V' = dY + gamma * (([V phi_u | V phi_g] C) s)                                 Eq. neumann
+The kernels, and the glossary, are in attractor_forward.py and attractor_backward.py. A call is
 
-Glossary (rows are tokens)
-    name       shape             paper         meaning
-    z          [n, 2*D]          Z             external drive; D is the paper's Dint
-    y, out     [n, D]            Y_k-1, Y_k    spins before and after the step: two buffers that take turns
-    codes      [2*D, row_bytes]  W_int^Q / s   two bits a coupling, see ternary.py; rows of U, then rows of G
-    scale      [1] float32       s
-    gamma      [D]               gamma
-    acts       [n, 2*D]          -             [tanh U | sigmoid G] of a token's last step, all that backward needs
-    dy, v      [n, D]            dL/dY, V      gradient of the answer; the Neumann sum
-    dh         [n, 2*D]          dL/dH         [V phi_u | V phi_g] (Eq. spin-grad), the gradient of Z
+    forward     start (Y_0 = spin(Z)),  K times: spin (Eq. spin-field, Eq. spin-output)     [+ settle, with a tolerance]
+    backward    K times: neumann (Eq. neumann) [+ settle],  field (Eq. spin-grad),  dA = dH^T Y,  coupling (dW, dgamma)
 
-One program owns BM tokens and the BN spins of *both* halves, so U and G of a spin meet on chip: H and the gates reach
-memory only as acts, once, at the last step. Sums are float32, whatever the inputs are.
-
-With a tolerance every token stops by itself (the rule: `settle_kernel`), and nobody asks the host:
-    running    [n] int32            1 while the token goes on
-    change     [n] float32          relative change of its last step (1 before the first)
-    count      [n] int32            steps it took
-    live       [row tiles] int32    2: some token of the tile goes on.  1: none does, but its values must still be copied
-                                    to the other buffer.  0: its programs return at once
-    moved, size  [column tiles, n]  sums of (Y'-Y)^2 and Y'^2 over one tile's spins, added up in a fixed order
+With a tolerance all K steps are launched, whatever happens; where every token of a tile has stopped, its programs return
+at once. So the host never waits for the device, except to fill in a report.
+Between forward and backward are kept acts, Y, gamma and the packed couplings: two bits each instead of 16 or 32.
 """
 
 from __future__ import annotations
 
 from . import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
 
+from dataclasses import dataclass
+
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .ternary import DTYPES, aligned, load_codes
+from .attractor_backward import coupling_kernel, field_kernel, neumann_kernel
+from .attractor_forward import settle_kernel, spin_kernel, start_kernel
+from .ternary import DTYPES, aligned
 
-COPY, GO = 1, 2  # values of `live`
-
-
-@triton.jit
-def tanh(x):
-    """From one exponential that cannot overflow; near 0, where 1 - e would cancel, its series."""
-    e = tl.exp(-2.0 * tl.abs(x))
-    far = (1.0 - e) / (1.0 + e)
-    q = x * x
-    near = x * (1.0 + q * (-1.0 / 3 + q * (2.0 / 15 + q * (-17.0 / 315 + q * (62.0 / 2835)))))
-    return tl.where(q < 0.0625, near, tl.where(x < 0, -far, far))
+ELEMENTWISE = dict(BM=16, BN=64, num_warps=4)
+COUPLING = dict(SPAN=256, BR=32, BN=64, num_warps=4)
 
 
-@triton.jit
-def sigmoid(x):
-    e = tl.exp(-tl.abs(x))
-    return tl.where(x < 0, e, 1.0) / (1.0 + e)
+@dataclass
+class Progress:
+    """Who still runs, on the device; see the glossary of attractor_forward.py. All of one element without a tolerance."""
+
+    running: Tensor
+    change: Tensor
+    count: Tensor
+    live: Tensor
+    moved: Tensor
+    size: Tensor
+
+    @classmethod
+    def begin(cls, n: int, row_tiles: int, col_tiles: int, like: Tensor) -> Progress:
+        full = lambda value, *shape: torch.full(shape, value, device=like.device, dtype=torch.int32)  # noqa: E731
+        sums = torch.empty(2, col_tiles, n, device=like.device)
+        change = torch.ones(n, device=like.device)
+        return cls(full(1, n), change, full(0, n), full(2, row_tiles), sums[0], sums[1])
+
+    def settle(self, tol: float, tiny: float, BM: int) -> None:
+        grid = (len(self.live),)
+        sums = (self.moved, self.size, self.count.numel(), len(self.moved), tol, tiny)
+        settle_kernel[grid](self.running, self.change, self.count, self.live, *sums, BM=BM, BT=16, num_warps=4)
 
 
-@triton.jit
-def record(new, old, at, moved, size):
-    """How far each row of a tile moved, and how large it is: one partial sum a row. new, old [BM, BN]; at [BM]: where."""
-    tl.store(moved + at, tl.sum((new - old) * (new - old), 1))
-    tl.store(size + at, tl.sum(new * new, 1))
+def forward(z: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int, tol: float | None = None):
+    """z [n, 2*D], packed [2*D, ..], gamma [D]; steps >= 1 -> y [n, D], acts [n, 2*D], Progress (None without tol)."""
+    n, D = len(z), gamma.shape[0]
+    z = z if z.stride(1) == 1 else z.contiguous()
+    y, out, acts = z.new_empty(n, D), z.new_empty(n, D), z.new_empty(n, 2 * D)
+    start_kernel[_grid(n, D, ELEMENTWISE)](z, y, n, D, z.stride(0), **ELEMENTWISE)
+
+    def step(y: Tensor, out: Tensor, state: tuple, k: int) -> None:
+        tile = tiles(n, z.dtype)
+        args = (z, y, out, acts, packed, scale, gamma, *state, n, D, z.stride(0), packed.shape[1])
+        spin_kernel[_grid(n, D, tile)](*args, TOL=tol is not None, KEEP=tol is not None or k == steps, **tile)
+
+    y, progress = _iterate(step, y, out, steps, tol)
+    return y, acts, progress
 
 
-@triton.jit
-def start_kernel(z, y, n, D, z_stride, BM: tl.constexpr, BN: tl.constexpr):
-    """Y_0 = spin(Z), one tile."""
-    first = tl.program_id(0).to(tl.int64) * BM
-    rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
-    inside = (first + rows < n)[:, None] & (cols < D)[None, :]
-    at = z + first * z_stride + rows[:, None] * z_stride + cols[None, :]
-    u = tl.load(at, mask=inside, other=0.0).to(tl.float32)  # U half of z [BM, BN]
-    g = tl.load(at + D, mask=inside, other=0.0).to(tl.float32)  # G half of z [BM, BN]
-    new = tanh(u) * sigmoid(g)  # Eq. spin-output
-    tl.store(y + first * D + rows[:, None] * D + cols[None, :], new.to(y.dtype.element_ty), mask=inside)
+def backward(
+    dy: Tensor, acts: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int, tol: float | None = None
+):
+    """dy [n, D], acts [n, 2*D] -> dh [n, 2*D], the gradient of z, and Progress (None without tol)."""
+    n, D = dy.shape
+    dy = dy if dy.stride(1) == 1 else dy.contiguous()
+    # The first step reads dy itself as V_0. Its buffer is not ours to write to, so a third takes its turn.
+    v = dy.clone(memory_format=torch.contiguous_format)
+    out = torch.empty_like(v)
+
+    def step(v: Tensor, out: Tensor, state: tuple, k: int) -> None:
+        tile = tiles(n, dy.dtype)
+        args = (dy, v, out, acts, packed, scale, gamma, *state, n, D, dy.stride(0), packed.shape[1])
+        neumann_kernel[_grid(n, D, tile)](*args, TOL=tol is not None, **tile)
+
+    v, progress = _iterate(step, v, out, steps, tol)
+    dh = torch.empty_like(acts)
+    field_kernel[_grid(n, D, ELEMENTWISE)](v, acts, dh, n, D, **ELEMENTWISE)
+    return dh, progress
 
 
-@triton.jit
-def spin_kernel(
-    z, y, out, acts, codes, scale, gamma, running, live, moved, size, n, D, z_stride, row_bytes,
-    TOL: tl.constexpr, KEEP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
-    """One step of one tile. KEEP: write acts. TOL: tokens may have stopped; record how far the others move."""
-    tile, dtype = tl.program_id(0), y.dtype.element_ty
-    first = tile.to(tl.int64) * BM
-    rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
-    real = first + rows < n
-    inside = real[:, None] & (cols < D)[None, :]
-    y += first * D
-    here = rows[:, None] * D + cols[None, :]
-    if TOL:
-        state = tl.load(live + tile)  # a scalar
-        if state == 0:
-            return
-        old = tl.load(y + here, mask=inside, other=0.0)  # y [BM, BN], this tile's own spins
-        if state == 1:
-            tl.store(out + first * D + here, old, mask=inside)
-            return
+def coupling_gradients(da: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
+    """da [2*D, D], which is overwritten -> the gradients of W [2*D, D] and of gamma [D]."""
+    M, D = da.shape
+    grid = (triton.cdiv(M, COUPLING["SPAN"]), triton.cdiv(D, COUPLING["BN"]))
+    partial = torch.empty(grid[0], D, device=da.device)
+    coupling_kernel[grid](da, packed, scale, gamma, partial, M, D, packed.shape[1], **COUPLING)
+    return da, partial.sum(0).to(gamma.dtype)
 
-    u, g = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
-    for k in range(0, D, BK):
-        ks = k + tl.arange(0, BK)
-        spins = tl.load(y + rows[:, None] * D + ks[None, :], mask=real[:, None] & (ks < D)[None, :], other=0.0)  # y [BM, BK]
-        frustration = tl.load(gamma + ks, mask=ks < D, other=0.0)  # gamma [BK]
-        a = (spins.to(tl.float32) * frustration.to(tl.float32)[None, :]).to(dtype)
-        to_u = load_codes(codes, cols, D, k // 4, row_bytes, BK // 4, dtype)  # couplings of U [BN, BK]
-        to_g = load_codes(codes + D * row_bytes, cols, D, k // 4, row_bytes, BK // 4, dtype)  # couplings of G [BN, BK]
-        u = tl.dot(a, tl.trans(to_u), u, input_precision="ieee")
-        g = tl.dot(a, tl.trans(to_g), g, input_precision="ieee")
 
-    s = tl.load(scale)  # a scalar
-    drive = z + first * z_stride + rows[:, None] * z_stride + cols[None, :]
-    u = u * s + tl.load(drive, mask=inside, other=0.0).to(tl.float32)  # U half of z [BM, BN]; Eq. spin-field
-    g = g * s + tl.load(drive + D, mask=inside, other=0.0).to(tl.float32)  # G half of z [BM, BN]; Eq. spin-split
-    u, g = tanh(u), sigmoid(g)
-    new = (u * g).to(dtype)  # Eq. spin-output
-    stored = inside
-    if TOL:
-        goes = tl.load(running + first + rows, mask=real, other=0) != 0  # [BM]
-        stored = inside & goes[:, None]
-        new = tl.where(goes[:, None], new, old)
-        at = tl.program_id(1) * n.to(tl.int64) + first + rows
-        new_, old_ = tl.where(inside, new.to(tl.float32), 0.0), old.to(tl.float32)
-        tl.store(moved + at, tl.sum((new_ - old_) * (new_ - old_), 1), mask=real)
-        tl.store(size + at, tl.sum(new_ * new_, 1), mask=real)
-    tl.store(out + first * D + here, new, mask=inside)
-    if KEEP:
-        at = acts + first * (2 * D) + rows[:, None] * (2 * D) + cols[None, :]
-        tl.store(at, u.to(dtype), mask=stored)
-        tl.store(at + D, g.to(dtype), mask=stored)
+def _iterate(step, x: Tensor, out: Tensor, steps: int, tol: float | None) -> tuple[Tensor, Progress | None]:
+    """x <- step(x) into two buffers that take turns."""
+    n, D = x.shape
+    if tol is None:
+        for k in range(1, steps + 1):
+            step(x, out, (x,) * 4, k)  # no state: the kernel does not look at these four
+            x, out = out, x
+        return x, None
+    tile = tiles(n, x.dtype)
+    progress = Progress.begin(n, *_grid(n, D, tile), x)
+    for k in range(1, steps + 1):
+        step(x, out, (progress.running, progress.live, progress.moved, progress.size), k)
+        progress.settle(tol, torch.finfo(x.dtype).tiny, tile["BM"])
+        x, out = out, x
+    return x, progress
+
+
+class Equilibrium(torch.autograd.Function):
+    """Rows are tokens: z [n, 2*D] -> y [n, D]. w_int is not read: it is there to receive the gradient of the couplings
+    that `packed` and `scale` hold. report, if any, gets .forward, .residual and .backward (it costs a wait each)."""
+
+    @staticmethod
+    def forward(ctx, z, w_int, gamma, packed, scale, steps, tol, report):
+        packed, scale, gamma = aligned(packed), scale.reshape(1).float(), gamma.contiguous()
+        with torch.cuda.device_of(z):
+            y, acts, progress = forward(z, packed, scale, gamma, steps, tol)
+        if report is not None:
+            report.forward = float(steps) if progress is None else progress.count.double().mean().item()
+            report.residual = float("nan") if progress is None else progress.change.max().item()
+        ctx.save_for_backward(acts, y, gamma, packed, scale)
+        ctx.steps, ctx.tol, ctx.report = steps, tol, report
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy):
+        acts, y, gamma, packed, scale = ctx.saved_tensors
+        with torch.cuda.device_of(dy):
+            dh, progress = backward(dy, acts, packed, scale, gamma, ctx.steps, ctx.tol)
+            dw, dgamma = coupling_gradients(dh.T @ y, packed, scale, gamma)
+        if ctx.report is not None:
+            ctx.report.backward = float(ctx.steps) if progress is None else progress.count.double().mean().item()
+        return dh, dw, dgamma, None, None, None, None, None
+
+
+def equilibrium(z, w_int, gamma, packed, scale, steps, tol=None, report=None) -> Tensor:
+    """K >= 1 fused steps, differentiated implicitly. See `Equilibrium`; z.dtype is float32, float16 or bfloat16."""
+    if z.dtype not in DTYPES:
+        raise ValueError(f"z: got {z.dtype}, expected one of {', '.join(map(str, DTYPES))}")
+    return Equilibrium.apply(z, w_int, gamma, packed, scale, steps, tol, report)
+
+
+def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
+    """Sizes of the tiles of the two big kernels for n tokens. A few tokens get the least that a tensor core takes."""
+    rows = 16 if n <= 16 else 64
+    if dtype == torch.float32:
+        return dict(BM=min(rows, 32), BN=64, BK=32, num_warps=4, num_stages=2)
+    return dict(BM=rows, BN=64, BK=64, num_warps=4, num_stages=3)
+
+
+def _grid(n: int, D: int, tile: dict[str, int]) -> tuple[int, int]:
+    return triton.cdiv(n, tile["BM"]), triton.cdiv(D, tile["BN"])

@@ -17,7 +17,7 @@ load of 128 bits. The codes beyond `in` meet zeros of x, whatever they hold.
 
 from __future__ import annotations
 
-from . import runtime  # isort: skip  (first: it decides how kernels run)
+from . import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
 
 import torch
 import triton
@@ -26,7 +26,6 @@ from torch import Tensor
 
 FOUR_ZEROS = 0x55  # four codes 01
 DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}  # and Triton's names for them
-INTERPRETED = runtime.INTERPRETED
 
 
 @triton.jit
@@ -47,7 +46,9 @@ def load_codes(codes, rows, out, start, row_bytes, BYTES: tl.constexpr, dtype: t
 
 
 @triton.jit
-def product_kernel(x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def product_kernel(
+    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     """One tile of Y = X (C s)^T. Here K is `in` and N is `out`."""
     first = tl.program_id(0).to(tl.int64) * BM
     x += first * x_stride
@@ -61,11 +62,15 @@ def product_kernel(x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, B
         b = load_codes(codes, cols, N, k // 4, row_bytes, BK // 4, a.dtype)  # codes [BN, BK]
         total = tl.dot(a, tl.trans(b), total, input_precision="ieee")
     total = total * tl.load(scale)  # s, a scalar
-    tl.store(y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :])
+    tl.store(
+        y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :]
+    )
 
 
 @triton.jit
-def transposed_kernel(x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def transposed_kernel(
+    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     """One tile of Y (C s), written to y. Here K, summed over, is `out` and N is `in`: the tile of codes is not turned."""
     first = tl.program_id(0).to(tl.int64) * BM
     x += first * x_stride
@@ -79,7 +84,9 @@ def transposed_kernel(x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes
         b = load_codes(codes, ks, K, tl.program_id(1) * (BN // 4), row_bytes, BN // 4, a.dtype)  # codes [BK, BN]
         total = tl.dot(a, b, total, input_precision="ieee")
     total = total * tl.load(scale)  # s, a scalar
-    tl.store(y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :])
+    tl.store(
+        y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :]
+    )
 
 
 def pack(codes: Tensor) -> Tensor:
@@ -108,11 +115,15 @@ def transposed(x: Tensor, packed: Tensor, scale: Tensor, width: int) -> Tensor:
 
 
 def _launch(kernel, x, packed, scale, K, N) -> Tensor:
-    assert x.dtype in DTYPES, f"x: got {x.dtype}, expected one of {', '.join(map(str, DTYPES))}"
-    assert x.shape[1] == K, f"x: got {x.shape[1]} columns, expected {K}, the rows of packed"
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x: got {x.dtype}, expected one of {', '.join(map(str, DTYPES))}")
+    if x.shape[1] != K:
+        raise ValueError(f"x: got {x.shape[1]} columns, expected {K}, the rows of packed")
+    width = K if kernel is product_kernel else N
+    if not 4 * packed.shape[1] >= width:
+        raise ValueError(f"packed: got {packed.shape[1]} bytes a row, expected at least {triton.cdiv(width, 4)}")
     x = x if x.stride(1) == 1 else x.contiguous()
     packed, scale, n = aligned(packed), scale.reshape(1).float(), len(x)
-    assert packed.shape[1] * 4 >= min(K, N), f"packed: {packed.shape[1]} bytes a row are too few"
     y = x.new_empty(n, N)
     tile = tiles(n, x.dtype)
     grid = (triton.cdiv(n, tile["BM"]), triton.cdiv(N, tile["BN"]))

@@ -5,8 +5,8 @@ The kernels, and the glossary, are in attractor_forward.py and attractor_backwar
     forward     start (Y_0 = spin(Z)),  K times: spin (Eq. spin-field, Eq. spin-output)     [+ settle, with a tolerance]
     backward    K times: neumann (Eq. neumann) [+ settle],  field (Eq. spin-grad),  dA = dH^T Y,  coupling (dW, dgamma)
 
-With a tolerance all K steps are launched, whatever happens; where every token of a tile has stopped, its programs return
-at once. So the host never waits for the device, except to fill in a report.
+With a tolerance all K steps are launched, whatever happens; where every token of a tile has stopped, its programs
+return at once. So the host never waits for the device, except to fill in a report.
 Between forward and backward are kept acts, Y, gamma and the packed couplings: two bits each instead of 16 or 32.
 """
 
@@ -23,15 +23,15 @@ from torch.autograd.function import once_differentiable
 
 from .attractor_backward import coupling_kernel, field_kernel, neumann_kernel
 from .attractor_forward import settle_kernel, spin_kernel, start_kernel
-from .ternary import DTYPES, aligned
+from .ternary import DTYPES, aligned, grid, specimen
 
-ELEMENTWISE = dict(BM=16, BN=64, num_warps=4)
+ELEMENTWISE = dict(BM=32, BN=64, num_warps=4)
 COUPLING = dict(SPAN=256, BR=32, BN=64, num_warps=4)
 
 
 @dataclass
 class Progress:
-    """Who still runs, on the device; see the glossary of attractor_forward.py. All of one element without a tolerance."""
+    """Who still runs, on the device; see the glossary of attractor_forward.py."""
 
     running: Tensor
     change: Tensor
@@ -48,9 +48,10 @@ class Progress:
         return cls(full(1, n), change, full(0, n), full(2, row_tiles), sums[0], sums[1])
 
     def settle(self, tol: float, tiny: float, BM: int) -> None:
-        grid = (len(self.live),)
         sums = (self.moved, self.size, self.count.numel(), len(self.moved), tol, tiny)
-        settle_kernel[grid](self.running, self.change, self.count, self.live, *sums, BM=BM, BT=16, num_warps=4)
+        settle_kernel[(len(self.live),)](
+            self.running, self.change, self.count, self.live, *sums, BM=BM, BT=16, num_warps=4
+        )
 
 
 def forward(z: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int, tol: float | None = None):
@@ -58,12 +59,12 @@ def forward(z: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int,
     n, D = len(z), gamma.shape[0]
     z = z if z.stride(1) == 1 else z.contiguous()
     y, out, acts = z.new_empty(n, D), z.new_empty(n, D), z.new_empty(n, 2 * D)
-    start_kernel[_grid(n, D, ELEMENTWISE)](z, y, n, D, z.stride(0), **ELEMENTWISE)
+    start_kernel[grid(n, D, ELEMENTWISE)](z, y, n, D, z.stride(0), **ELEMENTWISE)
 
     def step(y: Tensor, out: Tensor, state: tuple, k: int) -> None:
         tile = tiles(n, z.dtype)
         args = (z, y, out, acts, packed, scale, gamma, *state, n, D, z.stride(0), packed.shape[1])
-        spin_kernel[_grid(n, D, tile)](*args, TOL=tol is not None, KEEP=tol is not None or k == steps, **tile)
+        spin_kernel[grid(n, D, tile)](*args, TOL=tol is not None, KEEP=tol is not None or k == steps, **tile)
 
     y, progress = _iterate(step, y, out, steps, tol)
     return y, acts, progress
@@ -82,20 +83,20 @@ def backward(
     def step(v: Tensor, out: Tensor, state: tuple, k: int) -> None:
         tile = tiles(n, dy.dtype)
         args = (dy, v, out, acts, packed, scale, gamma, *state, n, D, dy.stride(0), packed.shape[1])
-        neumann_kernel[_grid(n, D, tile)](*args, TOL=tol is not None, **tile)
+        neumann_kernel[grid(n, D, tile)](*args, TOL=tol is not None, **tile)
 
     v, progress = _iterate(step, v, out, steps, tol)
     dh = torch.empty_like(acts)
-    field_kernel[_grid(n, D, ELEMENTWISE)](v, acts, dh, n, D, **ELEMENTWISE)
+    field_kernel[grid(n, D, ELEMENTWISE)](v, acts, dh, n, D, **ELEMENTWISE)
     return dh, progress
 
 
 def coupling_gradients(da: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
     """da [2*D, D], which is overwritten -> the gradients of W [2*D, D] and of gamma [D]."""
     M, D = da.shape
-    grid = (triton.cdiv(M, COUPLING["SPAN"]), triton.cdiv(D, COUPLING["BN"]))
-    partial = torch.empty(grid[0], D, device=da.device)
-    coupling_kernel[grid](da, packed, scale, gamma, partial, M, D, packed.shape[1], **COUPLING)
+    programs = coupling_grid(M, D)
+    partial = torch.empty(programs[0], D, device=da.device)
+    coupling_kernel[programs](da, packed, scale, gamma, partial, M, D, packed.shape[1], **COUPLING)
     return da, partial.sum(0).to(gamma.dtype)
 
 
@@ -108,7 +109,7 @@ def _iterate(step, x: Tensor, out: Tensor, steps: int, tol: float | None) -> tup
             x, out = out, x
         return x, None
     tile = tiles(n, x.dtype)
-    progress = Progress.begin(n, *_grid(n, D, tile), x)
+    progress = Progress.begin(n, *grid(n, D, tile), x)
     for k in range(1, steps + 1):
         step(x, out, (progress.running, progress.live, progress.moved, progress.size), k)
         progress.settle(tol, torch.finfo(x.dtype).tiny, tile["BM"])
@@ -159,5 +160,44 @@ def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
     return dict(BM=rows, BN=64, BK=64, num_warps=4, num_stages=3)
 
 
-def _grid(n: int, D: int, tile: dict[str, int]) -> tuple[int, int]:
-    return triton.cdiv(n, tile["BM"]), triton.cdiv(D, tile["BN"])
+def coupling_grid(M: int, D: int) -> tuple[int, int]:
+    return triton.cdiv(M, COUPLING["SPAN"]), triton.cdiv(D, COUPLING["BN"])
+
+
+def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
+    """What to compile, and what it costs, for n tokens of D spins. ":16": a multiple of 16, as Triton finds it at
+    launch. bytes: every tensor once."""
+    p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
+    both, field, weights = n * D * size, 2 * n * D * size, 2 * D * triton.cdiv(D, 64) * 16  # y; z or acts; packed
+    grids = grid(n, D, tile)
+    sums = 2 * n * grids[1] * 4
+    whole = dict(n="i32:16", D="i32:16")
+    couplings = dict(codes="*u8", scale="*fp32", gamma=p)
+    flags = dict(running="*i32", live="*i32", moved="*fp32", size="*fp32")
+    step = whole | dict(row_bytes="i32:16")
+    spin = dict(z=p, y=p, out=p, acts=p) | couplings | flags | step | dict(z_stride="i32:16")
+    neumann = dict(dy=p, v=p, out=p, acts=p) | couplings | flags | step | dict(dy_stride="i32:16")
+    settle = dict(change="*fp32", count="*i32") | flags | dict(n="i32:16", tiles="i32:16", tol="fp32", tiny="fp32")
+    coupling = dict(da=p, dgamma="*fp32", M="i32:16", D="i32:16", row_bytes="i32:16") | couplings
+    product = 4 * n * D * D
+    make = lambda name, *args, **cost: specimen(f"attractor {name}", *args, **cost)  # noqa: E731
+    return [
+        make("start", start_kernel, dict(z=p, y=p, z_stride="i32:16") | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
+             bytes=field + both, flops=20 * n * D),
+        make("spin", spin_kernel, spin, tile | dict(TOL=False, KEEP=False), grids,
+             bytes=field + 2 * both + weights, flops=product),
+        make("spin, last", spin_kernel, spin, tile | dict(TOL=False, KEEP=True), grids,
+             bytes=2 * field + 2 * both + weights, flops=product),
+        make("spin, tol", spin_kernel, spin, tile | dict(TOL=True, KEEP=True), grids,
+             bytes=2 * field + 2 * both + weights + sums, flops=product),
+        make("settle", settle_kernel, settle, dict(BM=tile["BM"], BT=16, num_warps=4), grids[:1],
+             bytes=sums + 20 * n, flops=4 * n * grids[1]),
+        make("neumann", neumann_kernel, neumann, tile | dict(TOL=False), grids,
+             bytes=field + 3 * both + weights, flops=product),
+        make("neumann, tol", neumann_kernel, neumann, tile | dict(TOL=True), grids,
+             bytes=field + 3 * both + weights + sums, flops=product),
+        make("field", field_kernel, dict(v=p, acts=p, dh=p) | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
+             bytes=2 * field + both, flops=8 * n * D),
+        make("coupling", coupling_kernel, coupling, COUPLING, coupling_grid(2 * D, D),
+             bytes=4 * D * D * size + weights, flops=6 * D * D),
+    ]  # fmt: skip

@@ -39,7 +39,8 @@ def neumann_kernel(
     TOL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """One step of one tile. TOL: tokens may have stopped; tally how far the others move."""
-    tile, dtype = tl.program_id(0), v.dtype.element_ty
+    tile = tl.program_id(0)
+    dtype: tl.constexpr = v.dtype.element_ty
     first = tile.to(tl.int64) * BM
     rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
     real = first + rows < n

@@ -13,16 +13,16 @@ Glossary (rows are tokens)
     acts          [n, 2*D]           -             [tanh U | sigmoid G] of a token's last step: what backward needs
     BM BN BK                                       tokens, spins and summed spins of one program's tiles
 
-One program owns BM tokens and BN spins, *both* halves of them, so that U and G of a spin meet on chip: neither H nor the
-gates travel through memory, except as acts at the last step. Sums are float32, whatever the inputs are.
+One program owns BM tokens and BN spins, *both* halves of them, so that U and G of a spin meet on chip: neither H nor
+the gates travel through memory, except as acts at the last step. Sums are float32, whatever the inputs are.
 
 With a tolerance every token stops by itself, and nobody asks the host:
     running       [n] int32          1 while the token goes on
     change        [n] float32        relative change of its last step; 1 before the first
     count         [n] int32          steps it took
-    live          [row tiles] int32  2: some token of the tile goes on; 1: none does, but its values must still be copied
-                                     to the other buffer; 0: its programs return at once
-    moved, size   [col tiles, n]     sums of (Y'-Y)^2 and Y'^2 over one tile's spins; added up in a fixed order, no atomics
+    live          [row tiles] int32  2: some token of the tile goes on; 1: none does, but its values must still be
+                                     copied to the other buffer; 0: its programs return at once
+    moved, size   [col tiles, n]     sums of (Y'-Y)^2 and Y'^2 over one tile's spins, added up in a fixed order
 Which step is a token's last is known only after it, so with a tolerance every step writes acts.
 """
 
@@ -79,7 +79,8 @@ def spin_kernel(
     TOL: tl.constexpr, KEEP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """One step of one tile. KEEP: write acts. TOL: tokens may have stopped; tally how far the others move."""
-    tile, dtype = tl.program_id(0), y.dtype.element_ty
+    tile = tl.program_id(0)
+    dtype: tl.constexpr = y.dtype.element_ty
     first = tile.to(tl.int64) * BM
     rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
     real = first + rows < n
@@ -130,8 +131,8 @@ def spin_kernel(
 
 @triton.jit
 def settle_kernel(running, change, count, live, moved, size, n, tiles, tol, tiny, BM: tl.constexpr, BT: tl.constexpr):
-    """After a step: which of BM tokens go on. Changes shrink by c/b a step, b the change before: a token that moved by c
-    will move by about c*c/b next, and stops once that is below tol."""
+    """After a step: which of BM tokens go on. Changes shrink by c/b a step, b the change before: a token that moved by
+    c will move by about c*c/b next, and stops once that is below tol."""
     tile = tl.program_id(0)
     state = tl.load(live + tile)  # a scalar
     if state == 0:

@@ -11,13 +11,15 @@ Glossary
     x, y     [n, in], [n, out]              float32, float16 or bfloat16; sums are float32 in any case
     BM BN BK                                rows, output columns and summed columns of one program's tiles
 
-A row of codes is filled up to a multiple of 16 bytes with zeros (byte 0x55: four times code 0), so that 64 codes are one
-load of 128 bits. The codes beyond `in` meet zeros of x, whatever they hold.
+A row of codes is filled up to a multiple of 16 bytes with zeros (byte 0x55: four times code 0), so that 64 codes are
+one load of 128 bits. The codes beyond `in` meet zeros of x, whatever they hold.
 """
 
 from __future__ import annotations
 
 from . import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
+
+from math import prod
 
 import torch
 import triton
@@ -71,7 +73,7 @@ def product_kernel(
 def transposed_kernel(
     x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):
-    """One tile of Y (C s), written to y. Here K, summed over, is `out` and N is `in`: the tile of codes is not turned."""
+    """One tile of Y (C s), to y. Here K, summed over, is `out` and N is `in`; the tile of codes need not be turned."""
     first = tl.program_id(0).to(tl.int64) * BM
     x += first * x_stride
     y += first * y_stride
@@ -92,7 +94,7 @@ def transposed_kernel(
 def pack(codes: Tensor) -> Tensor:
     """Codes [out, in] of any dtype, each -1, 0 or 1 -> uint8 [out, row_bytes], filled up to a multiple of 16 bytes.
 
-    No check, and so no wait for the device. The first ceil(in/4) bytes of a row are those of pspin_lite.ternary.pack."""
+    No check, and so no wait for the device. The first ceil(in/4) bytes of a row are the usual ones, without padding."""
     padded = torch.nn.functional.pad((codes + 1).to(torch.uint8), (0, -codes.shape[-1] % 64), value=1)
     fours = padded.unflatten(-1, (-1, 4))
     return fours[..., 0] | fours[..., 1] << 2 | fours[..., 2] << 4 | fours[..., 3] << 6
@@ -126,9 +128,8 @@ def _launch(kernel, x, packed, scale, K, N) -> Tensor:
     packed, scale, n = aligned(packed), scale.reshape(1).float(), len(x)
     y = x.new_empty(n, N)
     tile = tiles(n, x.dtype)
-    grid = (triton.cdiv(n, tile["BM"]), triton.cdiv(N, tile["BN"]))
     with torch.cuda.device_of(x):
-        kernel[grid](x, packed, scale, y, n, K, N, x.stride(0), N, packed.shape[1], **tile)
+        kernel[grid(n, N, tile)](x, packed, scale, y, n, K, N, x.stride(0), N, packed.shape[1], **tile)
     return y
 
 
@@ -138,3 +139,32 @@ def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
     if dtype == torch.float32:
         return dict(BM=min(rows, 32), BN=64, BK=32, num_warps=4, num_stages=2)
     return dict(BM=rows, BN=64, BK=64, num_warps=4, num_stages=3)
+
+
+def grid(n: int, columns: int, tile: dict[str, int]) -> tuple[int, int]:
+    """Programs: tiles of rows, tiles of columns."""
+    return triton.cdiv(n, tile["BM"]), triton.cdiv(columns, tile["BN"])
+
+
+def specimens(n: int, width: int, out: int, dtype: torch.dtype) -> list[dict]:
+    """What to compile, and what it costs, for x [n, width] and a matrix [out, width]. ":16": a multiple of 16, as
+    Triton finds it at launch. bytes: every tensor once."""
+    p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
+    row_bytes = triton.cdiv(width, 64) * 16
+    signature = dict(x=p, codes="*u8", scale="*fp32", y=p, n="i32:16", K="i32:16", N="i32:16")
+    signature |= dict(x_stride="i32:16", y_stride="i32:16", row_bytes="i32:16")
+    cost = dict(bytes=n * (width + out) * size + out * row_bytes, flops=2 * n * width * out)
+    kernels = dict(product=(product_kernel, out), transposed=(transposed_kernel, width))
+    return [
+        specimen(f"ternary {name}", kernel, signature, tile, grid(n, columns, tile), **cost)
+        for name, (kernel, columns) in kernels.items()
+    ]
+
+
+def specimen(name: str, kernel, signature: dict[str, str], tile: dict, grid: tuple[int, ...], **cost) -> dict:
+    """One entry of `specimens`. tile: constexprs, and how to launch."""
+    launch = {key: tile[key] for key in ("num_warps", "num_stages") if key in tile}
+    constexprs = {key: value for key, value in tile.items() if key not in launch}
+    return (
+        dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, programs=prod(grid)) | launch | cost
+    )

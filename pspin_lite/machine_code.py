@@ -1,0 +1,141 @@
+"""What a GPU compiler makes of a Triton kernel, with no GPU present: registers, shared memory, spills, instructions.
+
+Glossary
+    target       sm_80 (A100), sm_90 (H100), gfx942 (MI300)
+    registers    for each thread; what does not fit is spilled to memory. AMD: vector registers, accumulators included
+    stack        bytes of slow, private memory for each thread; spills: instructions (AMD: registers) that go through it
+    shared       bytes of fast memory for each program (AMD calls it LDS)
+    occupancy    programs ("blocks") that fit into one multiprocessor at once, and the warps they bring
+    tensor       instructions for the tensor cores: HMMA, HGMMA (sm_90), v_mfma (AMD)
+    wide         loads from global memory that bring 128 bits a thread, of all such loads
+
+Kernels must have been defined for compilation: run this in a process of its own with PSPIN_KERNELS=compile (see
+`kernel_report`), never in one that uses the interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One target and what one of its multiprocessors holds."""
+
+    name: str
+    backend: str
+    arch: int | str
+    warp: int
+    shared_limit: int  # bytes for one program
+    shared_total: int
+    registers: int  # 32-bit registers times lanes (AMD: of one SIMD)
+    max_warps: int
+    max_blocks: int
+    multiprocessors: int
+
+
+CHIPS = (
+    Chip("sm_80", "cuda", 80, 32, 163 << 10, 164 << 10, 65536, 64, 32, 108),
+    Chip("sm_90", "cuda", 90, 32, 227 << 10, 228 << 10, 65536, 64, 32, 132),
+    Chip("gfx942", "hip", "gfx942", 64, 64 << 10, 64 << 10, 512 * 64, 32, 32, 304),
+)
+
+
+@dataclass(frozen=True)
+class Resources:
+    registers: int
+    shared: int
+    stack: int
+    spills: int
+    tensor: int
+    wide: int
+    loads: int
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+
+def compile_for(chip: Chip, specimen: dict) -> Resources:
+    """Compile one specimen (see `specimens` in the kernel files) and read its resources."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    kernel, constexprs = specimen["kernel"], specimen["constexprs"]
+    types = {name: specimen["signature"].get(name, "constexpr") for name in kernel.arg_names}
+    missing = [name for name, kind in types.items() if kind == "constexpr" and name not in constexprs]
+    if missing:
+        raise ValueError(f"{specimen['name']}: neither a type nor a value for {', '.join(missing)}")
+    signature = {name: kind.removesuffix(":16") for name, kind in types.items()}
+    attrs = {(i,): _attributes(kind, chip) for i, kind in enumerate(types.values()) if kind.endswith(":16") or "*" in kind}
+    options = {key: specimen[key] for key in ("num_warps", "num_stages") if key in specimen}
+    source = ASTSource(kernel, signature, constexprs, attrs)
+    built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
+    if chip.backend == "cuda":
+        return _read_cubin(built.asm["cubin"], built.metadata.shared)
+    return _read_amd(built.asm["amdgcn"], built.metadata.shared)
+
+
+def occupancy(chip: Chip, resources: Resources, num_warps: int) -> tuple[int, int]:
+    """Programs and warps on one multiprocessor at once, as registers, shared memory and warps allow."""
+    registers = -(-resources.registers // 8) * 8 * chip.warp  # allotted in eights, for each warp
+    if chip.backend == "hip":  # four SIMDs, each with its own registers; at most eight waves each
+        room = 4 * min(8, chip.registers // max(registers, 1)) // num_warps
+        overhead = 0
+    else:
+        room = chip.registers // max(registers * num_warps, 1)
+        overhead = 1024  # of shared memory, for each program
+    held = resources.shared + overhead
+    blocks = min(chip.max_blocks, chip.max_warps // num_warps, room, chip.shared_total // held if held else room)
+    return blocks, blocks * num_warps
+
+
+def _attributes(kind: str, chip: Chip) -> list:
+    """What a launch would tell the compiler: allocations start at multiples of 16 bytes; on AMD, they are below 2 GB."""
+    small = [["tt.pointer_range", 32]] if chip.backend == "hip" and "*" in kind else []
+    return [["tt.divisibility", 16], *small]
+
+
+def _read_cubin(cubin: bytes, shared: int) -> Resources:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        usage = _run("cuobjdump", "--dump-resource-usage", file.name)
+        sass = _run("nvdisasm", "-c", file.name)
+    counts = {key: int(value) for key, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", usage)}
+    words = re.findall(r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", sass, re.MULTILINE)
+    loads = [word for word in words if word.startswith(("LDG.", "LDGSTS."))]
+    return Resources(
+        registers=counts["REG"],
+        shared=shared,
+        stack=counts["STACK"] + counts["LOCAL"],
+        spills=sum(word.startswith(("LDL", "STL")) for word in words),
+        tensor=sum(word.startswith(("HMMA", "HGMMA", "WGMMA")) for word in words),
+        wide=sum(".128" in word for word in loads),
+        loads=len(loads),
+    )
+
+
+def _read_amd(assembly: str, shared: int) -> Resources:
+    number = lambda key: int(re.search(rf"\.{key}:\s*(\d+)", assembly).group(1))  # noqa: E731
+    loads = re.findall(r"\b(?:global|buffer)_load_\w+", assembly)
+    return Resources(
+        registers=number("vgpr_count"),
+        shared=shared,
+        stack=number("private_segment_fixed_size"),
+        spills=number("vgpr_spill_count"),
+        tensor=len(re.findall(r"\bv_mfma_\w+", assembly)),
+        wide=sum("x4" in word for word in loads),
+        loads=len(loads),
+    )
+
+
+def _run(tool: str, *args: str) -> str:
+    import triton.backends.nvidia as nvidia
+
+    path = Path(nvidia.__file__).parent / "bin" / tool
+    return subprocess.run([path, *args], capture_output=True, text=True, check=True).stdout

@@ -137,7 +137,7 @@ def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
     """Sizes of the tiles for n rows. A few rows (decoding) get the least that a tensor core takes."""
     rows = 16 if n <= 16 else 64
     if dtype == torch.float32:
-        return dict(BM=min(rows, 32), BN=64, BK=32, num_warps=4, num_stages=2)
+        return dict(BM=min(rows, 32), BN=64, BK=16, num_warps=4, num_stages=2)
     return dict(BM=rows, BN=64, BK=64, num_warps=4, num_stages=3)
 
 

@@ -6,7 +6,7 @@ The kernels, and the glossary, are in attractor_forward.py and attractor_backwar
     backward    K times: neumann (Eq. neumann) [+ settle],  field (Eq. spin-grad),  dA = dH^T Y,  coupling (dW, dgamma)
 
 With a tolerance all K steps are launched, whatever happens; where every token of a tile has stopped, its programs
-return at once. So the host never waits for the device, except to fill in a report.
+return at once. So the host never waits for the device.
 Between forward and backward are kept acts, Y, gamma and the packed couplings: two bits each instead of 16 or 32.
 """
 
@@ -119,7 +119,7 @@ def _iterate(step, x: Tensor, out: Tensor, steps: int, tol: float | None) -> tup
 
 class Equilibrium(torch.autograd.Function):
     """Rows are tokens: z [n, 2*D] -> y [n, D]. w_int is not read: it is there to receive the gradient of the couplings
-    that `packed` and `scale` hold. report, if any, gets .forward, .residual and .backward (it costs a wait each)."""
+    that `packed` and `scale` hold. report, if any, gets .forward, .residual and .backward: scalars on the device."""
 
     @staticmethod
     def forward(ctx, z, w_int, gamma, packed, scale, steps, tol, report):
@@ -127,8 +127,8 @@ class Equilibrium(torch.autograd.Function):
         with torch.cuda.device_of(z):
             y, acts, progress = forward(z, packed, scale, gamma, steps, tol)
         if report is not None:
-            report.forward = float(steps) if progress is None else progress.count.double().mean().item()
-            report.residual = float("nan") if progress is None else progress.change.max().item()
+            report.forward = float(steps) if progress is None else progress.count.double().mean()
+            report.residual = float("nan") if progress is None else progress.change.max()
         ctx.save_for_backward(acts, y, gamma, packed, scale)
         ctx.steps, ctx.tol, ctx.report = steps, tol, report
         return y
@@ -141,7 +141,7 @@ class Equilibrium(torch.autograd.Function):
             dh, progress = backward(dy, acts, packed, scale, gamma, ctx.steps, ctx.tol)
             dw, dgamma = coupling_gradients(dh.T @ y, packed, scale, gamma)
         if ctx.report is not None:
-            ctx.report.backward = float(ctx.steps) if progress is None else progress.count.double().mean().item()
+            ctx.report.backward = float(ctx.steps) if progress is None else progress.count.double().mean()
         return dh, dw, dgamma, None, None, None, None, None
 
 
@@ -155,7 +155,7 @@ def equilibrium(z, w_int, gamma, packed, scale, steps, tol=None, report=None) ->
 def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
     """Sizes of the tiles of the two big kernels for n tokens. A few tokens get the least that a tensor core takes.
 
-    Chosen for registers (`python -m pspin_lite kernels`): 64 summed spins at once take all 255 on sm_80, 32 take 168."""
+    Chosen for registers (`python -m pspin_lite kernels`): on sm_80 BK=64 takes all 255, BK=32 takes 168."""
     rows = 16 if n <= 16 else 64
     if dtype == torch.float32:
         return dict(BM=min(rows, 32), BN=64, BK=16, num_warps=4, num_stages=2)

@@ -41,7 +41,7 @@ def tanh(x):
     """From an exponential that cannot overflow; near 0, where 1 - e would cancel, from the series."""
     e = tl.exp(-2.0 * tl.abs(x))
     far = (1.0 - e) / (1.0 + e)
-    q = x * x
+    q = tl.minimum(x * x, 1.0)
     near = x * (1.0 + q * (-1.0 / 3 + q * (2.0 / 15 + q * (-17.0 / 315 + q * (62.0 / 2835)))))
     return tl.where(q < 0.0625, near, tl.where(x < 0, -far, far))
 

@@ -38,11 +38,17 @@ from . import backends, checks
 
 @dataclass
 class Report:
-    """What a call of `equilibrium` did; pass one as `report` and read it afterwards."""
+    """What a call of `equilibrium` did; pass one as `report` and read it afterwards.
+
+    What the kernels counted stays on the device until somebody looks: only then is it waited for."""
 
     forward: float = 0.0  # steps a token, on average
     backward: float = 0.0
     residual: float = float("nan")  # largest relative change of the last step over all tokens; nan without tol
+
+    def __getattribute__(self, name: str):
+        value = super().__getattribute__(name)
+        return value.item() if isinstance(value, Tensor) else value
 
 
 def spin(h: Tensor) -> Tensor:
@@ -74,7 +80,7 @@ def equilibrium(
     tol: a token stops once its relative change |Y_k - Y_{k-1}| / |Y_k| is expected to fall below tol with the next step
     (see `_iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
     report: filled with the steps taken, forward at once and backward when the gradient is computed.
-    backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor); w_int must be ternary.
+    backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor): w_int is ternary.
     """
     _check(z, w_int, gamma, steps)
     if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):

@@ -71,7 +71,9 @@ def compile_for(chip: Chip, specimen: dict) -> Resources:
     if missing:
         raise ValueError(f"{specimen['name']}: neither a type nor a value for {', '.join(missing)}")
     signature = {name: kind.removesuffix(":16") for name, kind in types.items()}
-    attrs = {(i,): _attributes(kind, chip) for i, kind in enumerate(types.values()) if kind.endswith(":16") or "*" in kind}
+    attrs = {
+        (i,): _attributes(kind, chip) for i, kind in enumerate(types.values()) if kind.endswith(":16") or "*" in kind
+    }
     options = {key: specimen[key] for key in ("num_warps", "num_stages") if key in specimen}
     source = ASTSource(kernel, signature, constexprs, attrs)
     built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
@@ -95,7 +97,7 @@ def occupancy(chip: Chip, resources: Resources, num_warps: int) -> tuple[int, in
 
 
 def _attributes(kind: str, chip: Chip) -> list:
-    """What a launch would tell the compiler: allocations start at multiples of 16 bytes; on AMD, they are below 2 GB."""
+    """What a launch would tell the compiler: memory starts at multiples of 16 bytes; on AMD, it is below 2 GB."""
     small = [["tt.pointer_range", 32]] if chip.backend == "hip" and "*" in kind else []
     return [["tt.divisibility", 16], *small]
 

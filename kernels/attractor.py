@@ -23,7 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from .attractor_backward import coupling_kernel, field_kernel, neumann_kernel
 from .attractor_forward import settle_kernel, spin_kernel, start_kernel
-from .ternary import DTYPES, aligned, grid, specimen
+from .ternary import DTYPES, aligned, grid, integers, specimen
 
 ELEMENTWISE = dict(BM=32, BN=64, num_warps=4)
 COUPLING = dict(SPAN=256, BR=32, BN=64, num_warps=4)
@@ -167,39 +167,39 @@ def coupling_grid(M: int, D: int) -> tuple[int, int]:
 
 
 def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
-    """What to compile, and what it costs, for n tokens of D spins. ":16": a multiple of 16, as Triton finds it at
-    launch. bytes: every tensor once."""
+    """What to compile, and what it costs, for n tokens of D spins. bytes: every tensor once."""
     p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
-    both, field, weights = n * D * size, 2 * n * D * size, 2 * D * triton.cdiv(D, 64) * 16  # y; z or acts; packed
+    row_bytes = triton.cdiv(D, 64) * 16
+    spins, field, weights = n * D * size, 2 * n * D * size, 2 * D * row_bytes  # bytes of y, of z or acts, of the codes
     grids = grid(n, D, tile)
     sums = 2 * n * grids[1] * 4
-    whole = dict(n="i32:16", D="i32:16")
+    whole = integers(n=n, D=D)
     couplings = dict(codes="*u8", scale="*fp32", gamma=p)
     flags = dict(running="*i32", live="*i32", moved="*fp32", size="*fp32")
-    step = whole | dict(row_bytes="i32:16")
-    spin = dict(z=p, y=p, out=p, acts=p) | couplings | flags | step | dict(z_stride="i32:16")
-    neumann = dict(dy=p, v=p, out=p, acts=p) | couplings | flags | step | dict(dy_stride="i32:16")
-    settle = dict(change="*fp32", count="*i32") | flags | dict(n="i32:16", tiles="i32:16", tol="fp32", tiny="fp32")
-    coupling = dict(da=p, dgamma="*fp32", M="i32:16", D="i32:16", row_bytes="i32:16") | couplings
+    step = whole | integers(row_bytes=row_bytes)
+    spin = dict(z=p, y=p, out=p, acts=p) | couplings | flags | step | integers(z_stride=2 * D)
+    neumann = dict(dy=p, v=p, out=p, acts=p) | couplings | flags | step | integers(dy_stride=D)
+    settle = dict(change="*fp32", count="*i32") | flags | integers(n=n, tiles=grids[1]) | dict(tol="fp32", tiny="fp32")
+    coupling = dict(da=p, dgamma="*fp32") | couplings | integers(M=2 * D, D=D, row_bytes=row_bytes)
     product = 4 * n * D * D
     make = lambda name, *args, **cost: specimen(f"attractor {name}", *args, **cost)  # noqa: E731
     return [
-        make("start", start_kernel, dict(z=p, y=p, z_stride="i32:16") | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
-             bytes=field + both, flops=20 * n * D),
+        make("start", start_kernel, dict(z=p, y=p) | whole | integers(z_stride=2 * D), ELEMENTWISE, grid(n, D, ELEMENTWISE),
+             bytes=field + spins, flops=20 * n * D),
         make("spin", spin_kernel, spin, tile | dict(TOL=False, KEEP=False), grids,
-             bytes=field + 2 * both + weights, flops=product),
+             bytes=field + 2 * spins + weights, flops=product),
         make("spin, last", spin_kernel, spin, tile | dict(TOL=False, KEEP=True), grids,
-             bytes=2 * field + 2 * both + weights, flops=product),
+             bytes=2 * field + 2 * spins + weights, flops=product),
         make("spin, tol", spin_kernel, spin, tile | dict(TOL=True, KEEP=True), grids,
-             bytes=2 * field + 2 * both + weights + sums, flops=product),
+             bytes=2 * field + 2 * spins + weights + sums, flops=product),
         make("settle", settle_kernel, settle, dict(BM=tile["BM"], BT=16, num_warps=4), grids[:1],
              bytes=sums + 20 * n, flops=4 * n * grids[1]),
         make("neumann", neumann_kernel, neumann, tile | dict(TOL=False), grids,
-             bytes=field + 3 * both + weights, flops=product),
+             bytes=field + 3 * spins + weights, flops=product),
         make("neumann, tol", neumann_kernel, neumann, tile | dict(TOL=True), grids,
-             bytes=field + 3 * both + weights + sums, flops=product),
+             bytes=field + 3 * spins + weights + sums, flops=product),
         make("field", field_kernel, dict(v=p, acts=p, dh=p) | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
-             bytes=2 * field + both, flops=8 * n * D),
+             bytes=2 * field + spins, flops=8 * n * D),
         make("coupling", coupling_kernel, coupling, COUPLING, coupling_grid(2 * D, D),
              bytes=4 * D * D * size + weights, flops=6 * D * D),
     ]  # fmt: skip

@@ -147,18 +147,21 @@ def grid(n: int, columns: int, tile: dict[str, int]) -> tuple[int, int]:
 
 
 def specimens(n: int, width: int, out: int, dtype: torch.dtype) -> list[dict]:
-    """What to compile, and what it costs, for x [n, width] and a matrix [out, width]. ":16": a multiple of 16, as
-    Triton finds it at launch. bytes: every tensor once."""
+    """What to compile, and what it costs, for x [n, width] and a matrix [out, width]. bytes: every tensor once."""
     p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
     row_bytes = triton.cdiv(width, 64) * 16
-    signature = dict(x=p, codes="*u8", scale="*fp32", y=p, n="i32:16", K="i32:16", N="i32:16")
-    signature |= dict(x_stride="i32:16", y_stride="i32:16", row_bytes="i32:16")
+    pointers = dict(x=p, codes="*u8", scale="*fp32", y=p)
     cost = dict(bytes=n * (width + out) * size + out * row_bytes, flops=2 * n * width * out)
-    kernels = dict(product=(product_kernel, out), transposed=(transposed_kernel, width))
-    return [
-        specimen(f"ternary {name}", kernel, signature, tile, grid(n, columns, tile), **cost)
-        for name, (kernel, columns) in kernels.items()
-    ]
+    found = []
+    for name, kernel, K, N in (("product", product_kernel, width, out), ("transposed", transposed_kernel, out, width)):
+        sizes = integers(n=n, K=K, N=N, x_stride=K, y_stride=N, row_bytes=row_bytes)
+        found.append(specimen(f"ternary {name}", kernel, pointers | sizes, tile, grid(n, N, tile), **cost))
+    return found
+
+
+def integers(**values: int) -> dict[str, str]:
+    """Types of integer arguments, as a launch tells them to the compiler: ":16" for a multiple of 16."""
+    return {name: "i32:16" if value % 16 == 0 else "i32" for name, value in values.items()}
 
 
 def specimen(name: str, kernel, signature: dict[str, str], tile: dict, grid: tuple[int, ...], **cost) -> dict:

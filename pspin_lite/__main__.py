@@ -1,4 +1,4 @@
-"""python -m pspin_lite COMMAND: doctor, bench, equations."""
+"""python -m pspin_lite COMMAND: doctor, bench, kernels, equations."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ def main(argv: list[str] | None = None) -> int:
     bench.add_argument(
         "--only", metavar="TABLE", help="one table alone: state-space, attractor, step or early-stopping"
     )
+    kernels = commands.add_parser("kernels", help="every Triton kernel compiled for three GPUs that need not be here")
+    kernels.add_argument("--compare-fla", action="store_true", help="flash-linear-attention's kernels beside ours")
+    kernels.add_argument("--only", metavar="PART", help="one part alone: attractor, ternary, state-space or fla")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
     args = parser.parse_args(argv)
@@ -29,6 +32,10 @@ def main(argv: list[str] | None = None) -> int:
         from . import bench
 
         return bench.main(quick=args.quick, only=args.only)
+    if args.command == "kernels":
+        from . import kernel_report
+
+        return kernel_report.main(compare_fla=args.compare_fla, only=args.only)
     from . import equations
 
     return equations.main(write=args.write)

@@ -182,10 +182,11 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
     settle = dict(change="*fp32", count="*i32") | flags | integers(n=n, tiles=grids[1]) | dict(tol="fp32", tiny="fp32")
     coupling = dict(da=p, dgamma="*fp32") | couplings | integers(M=2 * D, D=D, row_bytes=row_bytes)
     product = 4 * n * D * D
+    start = dict(z=p, y=p) | whole | integers(z_stride=2 * D)
     make = lambda name, *args, **cost: specimen(f"attractor {name}", *args, **cost)  # noqa: E731
     return [
-        make("start", start_kernel, dict(z=p, y=p) | whole | integers(z_stride=2 * D), ELEMENTWISE, grid(n, D, ELEMENTWISE),
-             bytes=field + spins, flops=20 * n * D),
+        make("start", start_kernel, start, ELEMENTWISE, grid(n, D, ELEMENTWISE),
+             bytes=field + spins, flops=20 * n * D, products=False),
         make("spin", spin_kernel, spin, tile | dict(TOL=False, KEEP=False), grids,
              bytes=field + 2 * spins + weights, flops=product),
         make("spin, last", spin_kernel, spin, tile | dict(TOL=False, KEEP=True), grids,
@@ -193,13 +194,13 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
         make("spin, tol", spin_kernel, spin, tile | dict(TOL=True, KEEP=True), grids,
              bytes=2 * field + 2 * spins + weights + sums, flops=product),
         make("settle", settle_kernel, settle, dict(BM=tile["BM"], BT=16, num_warps=4), grids[:1],
-             bytes=sums + 20 * n, flops=4 * n * grids[1]),
+             bytes=sums + 20 * n, flops=4 * n * grids[1], products=False),
         make("neumann", neumann_kernel, neumann, tile | dict(TOL=False), grids,
              bytes=field + 3 * spins + weights, flops=product),
         make("neumann, tol", neumann_kernel, neumann, tile | dict(TOL=True), grids,
              bytes=field + 3 * spins + weights + sums, flops=product),
         make("field", field_kernel, dict(v=p, acts=p, dh=p) | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
-             bytes=2 * field + spins, flops=8 * n * D),
+             bytes=2 * field + spins, flops=8 * n * D, products=False),
         make("coupling", coupling_kernel, coupling, COUPLING, coupling_grid(2 * D, D),
-             bytes=4 * D * D * size + weights, flops=6 * D * D),
+             bytes=4 * D * D * size + weights, flops=6 * D * D, products=False),
     ]  # fmt: skip

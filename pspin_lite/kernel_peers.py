@@ -1,18 +1,20 @@
 """flash-linear-attention's kernels for the same operation as our chunked state space, described for `kernel_report`.
 
-For comparison only: the package fla-core need not be installed. Its kernels choose tiles and warps by timing on the GPU
-at hand; without one, we compile the tiles it would choose from, at four warps and two stages:
-    64      on an A100, whose shared memory does not allow more for the 32-bit states of its backward pass
-    128     on an H100
-Its chunks are 64 tokens by default. A width of 68 or 88 takes two tiles of 64 or one of 128.
+For comparison only: the package fla-core need not be installed. Its tiles for dqkwg and dv follow from the chip's
+shared memory and the width: 128 columns on an H100, otherwise 64, so that a width of 68 or 88 takes one tile of 128 or
+two of 64. Warps and the other kernels' tiles it chooses by timing on the GPU at hand. Without one we compile tiles of 64
+with four and with eight warps, and `kernel_report` shows the one with the least stack.
 """
 
 from __future__ import annotations
 
+from itertools import product
+
 import torch
 
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
-TILES = (64, 128)
+WARPS = (4, 8)
+BY_CHIP = {64: ("sm_80", "gfx942"), 128: ("sm_90",)}  # tile -> chips, for dqkwg and dv
 
 
 def specimens(d: int, chunk: int, dtype: torch.dtype, B: int = 1, T: int = 2048, H: int = 8) -> list[dict]:
@@ -31,27 +33,24 @@ def specimens(d: int, chunk: int, dtype: torch.dtype, B: int = 1, T: int = 2048,
     states = chunks * d * d  # numbers in the states of all chunks
     inner, cross = 2 * chunks * chunk * chunk * d, 2 * chunks * chunk * d * d  # operations of one product of each kind
     found = []
-    for tile in TILES:
-        width = cdiv(d, tile)
-        for name, kernel, extra, programs, bytes_, flops in (
-            ("states", chunk_h.chunk_fwd_kernel_h, dict(h=p), B * H * width**2, 2 * rows + states * size, cross),
-            ("outputs", chunk_o.chunk_fwd_kernel_o, dict(h=p), chunks * width,
-             4 * rows + states * size, 2 * inner + cross),
-            ("bwd dh", chunk_h.chunk_bwd_kernel_dh, dict(dh=state), B * H * width**2, 2 * rows + states * 4, cross),
-            ("bwd dqkwg", chunk_o.chunk_bwd_kernel_dqkwg, dict(h=state, dh=state, dv=None), chunks * width,
-             6 * rows + states * 8, 3 * inner + 2 * cross),
-            ("bwd dv", chunk_o.chunk_bwd_kernel_dv, dict(dh=state, dv=p), chunks * width,
-             4 * rows + states * 4, 2 * inner + cross),
-        ):  # fmt: skip
-            kernel = _unwrapped(kernel)
+    for name, kernel, extra, bytes_, flops, by_chip in (
+        ("states", chunk_h.chunk_fwd_kernel_h, dict(h=p), 2 * rows + states * size, cross, False),
+        ("outputs", chunk_o.chunk_fwd_kernel_o, dict(h=p), 4 * rows + states * size, 2 * inner + cross, False),
+        ("bwd dh", chunk_h.chunk_bwd_kernel_dh, dict(dh=state), 2 * rows + states * 4, cross, False),
+        ("bwd dqkwg", chunk_o.chunk_bwd_kernel_dqkwg, dict(h=state, dh=state, dv=None),
+         6 * rows + states * 8, 3 * inner + 2 * cross, True),
+        ("bwd dv", chunk_o.chunk_bwd_kernel_dv, dict(dh=state, dv=p), 4 * rows + states * 4, 2 * inner + cross, True),
+    ):  # fmt: skip
+        kernel = _unwrapped(kernel)
+        for tile, warps in product(BY_CHIP if by_chip else (64,), WARPS):
             known = types | absent | heads | flags | extra | dict(BK=tile, BV=tile)
             mine = {argument: known[argument] for argument in kernel.arg_names}
-            signature = {argument: value for argument, value in mine.items() if isinstance(value, str)}
-            constexprs = {argument: value for argument, value in mine.items() if not isinstance(value, str)}
-            cost = dict(programs=programs, bytes=bytes_, flops=flops, num_warps=4, num_stages=2)
-            found.append(
-                dict(name=f"fla {name}, tiles {tile}", kernel=kernel, signature=signature, constexprs=constexprs) | cost
-            )
+            width = cdiv(d, tile)
+            one = dict(name=f"fla {name}, tiles {tile}", kernel=kernel, num_warps=warps, num_stages=2)
+            one["signature"] = {argument: value for argument, value in mine.items() if isinstance(value, str)}
+            one["constexprs"] = {argument: value for argument, value in mine.items() if not isinstance(value, str)}
+            one |= dict(programs=B * H * width**2 if "BS" in mine else chunks * width, bytes=bytes_, flops=flops)
+            found.append(one | (dict(chips=BY_CHIP[tile]) if by_chip else {}))
     return found
 
 

@@ -2,8 +2,8 @@
 
 For comparison only: the package fla-core need not be installed. Its tiles for dqkwg and dv follow from the chip's
 shared memory and the width: 128 columns on an H100, otherwise 64, so that a width of 68 or 88 takes one tile of 128 or
-two of 64. Warps and the other kernels' tiles it chooses by timing on the GPU at hand. Without one we compile tiles of 64
-with four and with eight warps, and `kernel_report` shows the one with the least stack.
+two of 64. Warps and the other kernels' tiles it chooses by timing on the GPU at hand. Without one we compile tiles of
+64 with four and with eight warps, and `kernel_report` shows the one with the least stack.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def equilibrium(z, w_int, gamma, packed, scale, steps, tol=None, report=None) ->
 def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
     """Sizes of the tiles of the two big kernels for n tokens. A few tokens get the least that a tensor core takes.
 
-    Chosen for registers (`python -m pspin_lite kernels`): on sm_80 BK=64 takes all 255, BK=32 takes 168."""
+    Chosen for registers (`python -m pspin_lite kernels`): on sm_80 BK=64 takes 212, BK=32 takes 168."""
     rows = 16 if n <= 16 else 64
     if dtype == torch.float32:
         return dict(BM=min(rows, 32), BN=64, BK=16, num_warps=4, num_stages=2)

@@ -20,7 +20,7 @@ import pytest
 import torch
 from helpers import assert_same, error, message, spin_inputs, with_grads
 
-from pspin_lite import attractor, ternary
+from pspin_lite import attractor, measure, ternary
 from pspin_lite.attractor import equilibrium
 
 kernels = pytest.importorskip("pspin_kernels.attractor", reason="Triton is published for Linux only")
@@ -178,6 +178,15 @@ def test_small_spins_keep_their_digits():
     y = torch.empty(2, 64, device=DEVICE)
     attractor_forward.start_kernel[(1, 1)](here(z), y, 2, 64, 128, BM=16, BN=64)
     assert (2 * y.cpu().double() / x.double().tanh() - 1).abs().max() < 1e-6
+
+
+@pytest.mark.eq("act-pspin")
+def test_what_is_kept_for_the_gradient():
+    # tanh U, sigmoid G and Y of every token; the couplings as two bits each, in rows of whole 16 bytes.
+    z, w_int, gamma = (here(x).requires_grad_() for x in spin_inputs(24, 20, torch.float32))
+    for steps, tol in ((1, None), (3, None), (3, 1e-3)):
+        call = lambda: equilibrium(z, w_int, gamma, steps, tol, "triton")  # noqa: B023, E731
+        assert measure.saved_bytes(call, besides=(gamma,)) == 24 * 3 * 20 * 4 + 40 * 16 + 4
 
 
 def test_leading_dimensions_and_no_steps():

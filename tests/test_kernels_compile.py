@@ -35,14 +35,15 @@ def complaints(row: dict) -> list[str]:
         found.append("not one program fits into a multiprocessor")
     if row["dtype"] != "float32" and row["products"] and not row["tensor"]:
         found.append("no instruction for the tensor cores")
-    if row["part"] != "state-space" and row["dtype"] != "float32" and not row["wide"]:
+    small = row["dtype"] == "float32" and row["chip"] == "gfx942"  # 256 threads have 8 bytes each of such a tile
+    if row["part"] != "state-space" and not small and not row["wide"]:
         found.append("no load of 128 bits")
     return found
 
 
 def test_complaints_are_made():
     fine = dict(name="attractor spin", part="attractor", dtype="float16", stack=0, spills=0, shared=9, shared_limit=9)
-    fine |= dict(blocks=1, tensor=1, wide=1, products=True)
+    fine |= dict(blocks=1, tensor=1, wide=1, products=True, chip="sm_80")
     assert complaints(fine) == []
     for change in (dict(stack=8), dict(spills=2), dict(shared=10), dict(blocks=0), dict(tensor=0), dict(wide=0)):
         assert len(complaints(fine | change)) == 1, change

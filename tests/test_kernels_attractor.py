@@ -23,6 +23,7 @@ from helpers import assert_same, error, message, spin_inputs, with_grads
 from pspin_lite import attractor, measure, ternary
 from pspin_lite.attractor import equilibrium
 
+# pspin_lite.measure imports triton (through torch): kernels that are interpreted must work after that, too.
 kernels = pytest.importorskip("pspin_kernels.attractor", reason="Triton is published for Linux only")
 import pspin_kernels  # noqa: E402
 from pspin_kernels import attractor_forward, runtime  # noqa: E402

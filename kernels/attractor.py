@@ -139,7 +139,8 @@ class Equilibrium(torch.autograd.Function):
         acts, y, gamma, packed, scale = ctx.saved_tensors
         with torch.cuda.device_of(dy):
             dh, progress = backward(dy, acts, packed, scale, gamma, ctx.steps, ctx.tol)
-            dw, dgamma = coupling_gradients(dh.T @ y, packed, scale, gamma)
+            wanted = ctx.needs_input_grad[1] or ctx.needs_input_grad[2]
+            dw, dgamma = coupling_gradients(dh.T @ y, packed, scale, gamma) if wanted else (None, None)
         if ctx.report is not None:
             ctx.report.backward = float(ctx.steps) if progress is None else progress.count.double().mean()
         return dh, dw, dgamma, None, None, None, None, None

@@ -80,7 +80,8 @@ def equilibrium(
     tol: a token stops once its relative change |Y_k - Y_{k-1}| / |Y_k| is expected to fall below tol with the next step
     (see `_iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
     report: filled with the steps taken, forward at once and backward when the gradient is computed.
-    backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor): w_int is ternary.
+    backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor). That needs a ternary
+    w_int; "auto" takes "torch" where it is not.
     """
     _check(z, w_int, gamma, steps)
     if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):
@@ -89,27 +90,30 @@ def equilibrium(
     if steps == 0:  # no recurrence: w_int and gamma take no part, and have no gradient
         return spin(z)
     rows = z.reshape(-1, z.shape[-1])
-    if chosen == "triton":
-        y = _fused(rows, w_int, gamma, steps, tol, report)
+    packed = _packed(w_int) if chosen == "triton" else None
+    if packed is not None:
+        from pspin_kernels import attractor as fused
+
+        y = fused.equilibrium(rows, w_int, gamma, *packed, steps, tol, report)
+    elif chosen == "triton" and backend != "auto":
+        raise checks.wrong("w_int", "values other than -s, 0 and s", "ternary couplings, as ternary.ste gives them")
     else:
         y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, Report() if report is None else report)
     return y.view(*z.shape[:-1], -1)
 
 
-def _fused(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, tol: float | None, report: Report | None) -> Tensor:
-    """The same on the Triton kernels, which take codes and a scale: both are recovered from w_int."""
-    if z.dtype == torch.float64:
+@torch.no_grad()
+def _packed(w_int: Tensor) -> tuple[Tensor, Tensor] | None:
+    """What the kernels take, codes of two bits and their scale, recovered from w_int; None if it is not ternary."""
+    if w_int.dtype == torch.float64:
         raise checks.wrong("backend", "'triton' with float64", "'torch': the kernels add up in float32")
-    from pspin_kernels import attractor as fused
     from pspin_kernels.ternary import pack
 
-    with torch.no_grad():
-        scale = w_int.abs().max()
-        codes = (w_int / scale.clamp_min(torch.finfo(w_int.dtype).tiny)).round_()
-        if not torch.equal(codes * scale, w_int):  # the one time in a call that the host waits for the device
-            raise checks.wrong("w_int", "values other than -s, 0 and s", "ternary couplings, as ternary.ste gives them")
-        packed = pack(codes)
-    return fused.equilibrium(z, w_int, gamma, packed, scale, steps, tol, report)
+    scale = w_int.abs().max()
+    codes = (w_int / scale.clamp_min(torch.finfo(w_int.dtype).tiny)).round_()
+    if not torch.equal(codes * scale, w_int):  # the one time in a call that the host waits for the device
+        return None
+    return pack(codes), scale
 
 
 class _Equilibrium(torch.autograd.Function):

@@ -25,6 +25,7 @@ SHAPES = {  # the paper's: n = B*T tokens, D the model's width, Dint spins, head
     "byte": dict(B=1, T=2048, H=8, d=88, D=704, Dint=2048),
     "subword": dict(B=1, T=1024, H=8, d=68, D=544, Dint=1408),
 }
+TOKEN = dict(B=1, T=1, H=8, d=88, D=704, Dint=2048)  # decoding: one token, other tiles
 CHUNKS = (64, 128)
 DTYPES = ("float32", "bfloat16")
 OURS = ("attractor", "ternary", "state-space")
@@ -38,7 +39,8 @@ def specimens(parts: Iterable[str], shapes: Iterable[str], dtypes: Iterable[str]
     for shape in shapes:
         for dtype in dtypes:
             for part in parts:
-                size = SHAPES[shape] | dict(dtype=getattr(torch, dtype), n=SHAPES[shape]["B"] * SHAPES[shape]["T"])
+                size = TOKEN if shape == "token" else SHAPES[shape]
+                size = size | dict(dtype=getattr(torch, dtype), n=size["B"] * size["T"])
                 found += [s | dict(shape=shape, dtype=dtype, part=part) for s in _of_part(part, size)]
     return found
 

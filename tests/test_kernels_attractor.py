@@ -20,7 +20,7 @@ import pytest
 import torch
 from helpers import assert_same, error, message, spin_inputs, with_grads
 
-from pspin_lite import attractor, measure, ternary
+from pspin_lite import attractor, backends, measure, ternary
 from pspin_lite.attractor import equilibrium
 
 # pspin_lite.measure imports triton (through torch): kernels that are interpreted must work after that, too.
@@ -213,6 +213,24 @@ def test_bad_arguments_are_named(change, words):
     with pytest.raises(ValueError) as raised:
         equilibrium(**{name: here(x).to(dtype) for name, x in arguments.items()}, steps=1, backend="triton")
     assert all(word in message(raised) for word in words), message(raised)
+
+
+def test_auto_takes_torch_for_other_couplings(monkeypatch):
+    z, w_int, gamma = map(here, spin_inputs(2, 3, torch.float32))
+    w_int[0, 0] = 0.123
+    expected = equilibrium(z, w_int, gamma, 2, backend="torch")
+    monkeypatch.setattr(backends, "choose", lambda backend, x: "triton")  # as on a GPU
+    assert torch.equal(equilibrium(z, w_int, gamma, 2), expected)
+
+
+def test_gradient_of_the_drive_alone():
+    z, w_int, gamma = map(here, spin_inputs(3, 20, torch.float32))
+    z.requires_grad_()
+    found, expected = (
+        torch.autograd.grad(equilibrium(z, w_int, gamma, 2, backend=backend).sum(), z)[0]
+        for backend in ("triton", "torch")
+    )
+    assert error(found, expected) < TOLERANCE[torch.float32]
 
 
 # Seeded bugs: each is put into a copy of the kernels, and the tests named in CAUGHT_BY must fail on it.

@@ -25,6 +25,13 @@ def test_every_kernel_fits_every_chip(part, dtype):
     assert not wrong, "\n".join(wrong)
 
 
+def test_tiles_for_one_token():
+    rows = kernel_report.run(["attractor", "ternary"], ["token"], ["bfloat16"])
+    wrong = [f"{row['name']}, {row['chip']}: {words}" for row in rows for words in complaints(row)]
+    assert len(rows) > 20
+    assert not wrong, "\n".join(wrong)
+
+
 def complaints(row: dict) -> list[str]:
     if "error" in row:
         return [row["error"]]
@@ -36,14 +43,14 @@ def complaints(row: dict) -> list[str]:
     if row["dtype"] != "float32" and row["products"] and not row["tensor"]:
         found.append("no instruction for the tensor cores")
     small = row["dtype"] == "float32" and row["chip"] == "gfx942"  # 256 threads have 8 bytes each of such a tile
-    if row["part"] != "state-space" and not small and not row["wide"]:
+    if row["part"] != "state-space" and row["shape"] != "token" and not small and not row["wide"]:
         found.append("no load of 128 bits")
     return found
 
 
 def test_complaints_are_made():
     fine = dict(name="attractor spin", part="attractor", dtype="float16", stack=0, spills=0, shared=9, shared_limit=9)
-    fine |= dict(blocks=1, tensor=1, wide=1, products=True, chip="sm_80")
+    fine |= dict(blocks=1, tensor=1, wide=1, products=True, chip="sm_80", shape="byte")
     assert complaints(fine) == []
     for change in (dict(stack=8), dict(spills=2), dict(shared=10), dict(blocks=0), dict(tensor=0), dict(wide=0)):
         assert len(complaints(fine | change)) == 1, change

@@ -187,7 +187,7 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
     make = lambda name, *args, **cost: specimen(f"attractor {name}", *args, **cost)  # noqa: E731
     return [
         make("start", start_kernel, start, ELEMENTWISE, grid(n, D, ELEMENTWISE),
-             bytes=field + spins, flops=20 * n * D, products=False),
+             bytes=field + spins, flops=20 * n * D),
         make("spin", spin_kernel, spin, tile | dict(TOL=False, KEEP=False), grids,
              bytes=field + 2 * spins + weights, flops=product),
         make("spin, last", spin_kernel, spin, tile | dict(TOL=False, KEEP=True), grids,
@@ -195,13 +195,13 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
         make("spin, tol", spin_kernel, spin, tile | dict(TOL=True, KEEP=True), grids,
              bytes=2 * field + 2 * spins + weights + sums, flops=product),
         make("settle", settle_kernel, settle, dict(BM=tile["BM"], BT=16, num_warps=4), grids[:1],
-             bytes=sums + 20 * n, flops=4 * n * grids[1], products=False),
+             bytes=sums + 20 * n, flops=4 * n * grids[1]),
         make("neumann", neumann_kernel, neumann, tile | dict(TOL=False), grids,
              bytes=field + 3 * spins + weights, flops=product),
         make("neumann, tol", neumann_kernel, neumann, tile | dict(TOL=True), grids,
              bytes=field + 3 * spins + weights + sums, flops=product),
         make("field", field_kernel, dict(v=p, acts=p, dh=p) | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
-             bytes=2 * field + spins, flops=8 * n * D, products=False),
+             bytes=2 * field + spins, flops=8 * n * D),
         make("coupling", coupling_kernel, coupling, COUPLING, coupling_grid(2 * D, D),
-             bytes=4 * D * D * size + weights, flops=6 * D * D, products=False),
+             bytes=4 * D * D * size + weights, flops=6 * D * D),
     ]  # fmt: skip

@@ -176,7 +176,7 @@ def integers(**values: int) -> dict[str, str]:
 
 
 def specimen(name: str, kernel, signature: dict[str, str], tile: dict, grid: tuple[int, ...], **cost) -> dict:
-    """One entry of `specimens`. tile: constexprs, and how to launch. products=False: nothing for tensor cores to do."""
+    """One entry of `specimens`. tile: constexprs, and how to launch."""
     launch = {key: tile[key] for key in ("num_warps", "num_stages") if key in tile}
     constexprs = {key: value for key, value in tile.items() if key not in launch}
     return (

@@ -14,7 +14,7 @@ BACKENDS = ("auto", "torch", "triton")
 
 
 def triton_mode() -> tuple[str, str]:
-    """How Triton would run here ("compiled", "interpreted" or "absent"), and why. Needs no driver and no kernel."""
+    """How Triton would run here ("compiled", "interpreted", "absent"), and why. Needs no driver, imports no kernel."""
     if importlib.util.find_spec("triton") is None:
         reason = (
             "Triton is published for Linux only" if sys.platform != "linux" else "the package triton is not installed"

@@ -31,7 +31,7 @@ DTYPES = ("float32", "bfloat16")
 OURS = ("attractor", "ternary", "state-space")
 
 
-def specimens(parts: Iterable[str], shapes: Iterable[str], dtypes: Iterable[str]) -> list[dict]:
+def specimens(parts: Iterable[str], shapes: Iterable[str], dtypes: Iterable[str], chunks: Iterable[int]) -> list[dict]:
     """Everything to compile: the kernels' own descriptions, with their shape and dtype added."""
     import torch
 
@@ -41,11 +41,11 @@ def specimens(parts: Iterable[str], shapes: Iterable[str], dtypes: Iterable[str]
             for part in parts:
                 size = TOKEN if shape == "token" else SHAPES[shape]
                 size = size | dict(dtype=getattr(torch, dtype), n=size["B"] * size["T"])
-                found += [s | dict(shape=shape, dtype=dtype, part=part) for s in _of_part(part, size)]
+                found += [s | dict(shape=shape, dtype=dtype, part=part) for s in _of_part(part, size, chunks)]
     return found
 
 
-def _of_part(part: str, size: dict) -> list[dict]:
+def _of_part(part: str, size: dict, chunks: Iterable[int]) -> list[dict]:
     if part == "attractor":
         from pspin_kernels import attractor
 
@@ -63,7 +63,7 @@ def _of_part(part: str, size: dict) -> list[dict]:
     found = []
     for module in modules:
         takes = inspect.signature(module.specimens).parameters
-        for chunk in CHUNKS:
+        for chunk in chunks:
             known = {name: value for name, value in (size | dict(chunk=chunk)).items() if name in takes}
             found += [s | dict(name=f"{s['name']}, chunk {chunk}") for s in module.specimens(**known)]
     return found
@@ -89,7 +89,7 @@ def measure(found: list[dict]) -> list[dict]:
         for chip in machine_code.CHIPS:
             if chip.name not in s.get("chips", (chip.name,)):
                 continue
-            what = (s.get(name) for name in ("signature", "constexprs", "num_warps", "num_stages"))
+            what = (s.get(name) for name in ("signature", "constexprs", "attrs", "num_warps", "num_stages"))
             key = str((chip.name, s["kernel"].__name__, *what))
             if key not in known:
                 try:
@@ -98,7 +98,6 @@ def measure(found: list[dict]) -> list[dict]:
                     known[key] = error
             row = dict(chip=chip.name, shared_limit=chip.shared_limit)
             row |= {name: s.get(name) for name in ("name", "part", "shape", "dtype", "programs", "bytes", "flops")}
-            row["products"] = s.get("products", True)
             if isinstance(known[key], Exception):
                 rows.append(row | dict(error=f"{type(known[key]).__name__}: {str(known[key])[:300]}"))
                 continue
@@ -117,10 +116,15 @@ def _badness(row: dict) -> tuple:
     return ("error" in row, row.get("stack"), -row.get("warps", 0))
 
 
-def run(parts: Iterable[str], shapes: Iterable[str] = tuple(SHAPES), dtypes: Iterable[str] = DTYPES) -> list[dict]:
+def run(
+    parts: Iterable[str],
+    shapes: Iterable[str] = tuple(SHAPES),
+    dtypes: Iterable[str] = DTYPES,
+    chunks: Iterable[int] = CHUNKS,
+) -> list[dict]:
     """`measure` in a process of its own, as rows."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    words = [",".join(parts), ",".join(shapes), ",".join(dtypes)]
+    words = [",".join(map(str, some)) for some in (parts, shapes, dtypes, chunks)]
     done = subprocess.run(
         [sys.executable, "-m", "pspin_lite.kernel_report", *words],
         env=environment | dict(PSPIN_KERNELS="compile"),
@@ -173,4 +177,5 @@ def main(compare_fla: bool = False, only: str | None = None) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(specimens(*(word.split(",") for word in sys.argv[1:])))))
+    *names, lengths = (word.split(",") for word in sys.argv[1:])
+    print(json.dumps(measure(specimens(*names, [int(length) for length in lengths]))))

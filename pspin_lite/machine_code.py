@@ -6,6 +6,7 @@ Glossary
     stack        bytes of slow, private memory for each thread; spills: instructions (AMD: registers) that go through it
     shared       bytes of fast memory for each program (AMD calls it LDS)
     occupancy    programs ("blocks") that fit into one multiprocessor at once, and the warps they bring
+    products     matrix products in the source (tl.dot), before loops are unrolled
     tensor       instructions for the tensor cores: HMMA, HGMMA (sm_90), v_mfma (AMD)
     wide         loads from global memory that bring 128 bits a thread, of all such loads
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 
@@ -54,6 +55,7 @@ class Resources:
     tensor: int
     wide: int
     loads: int
+    products: int = 0
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -65,21 +67,14 @@ def compile_for(chip: Chip, specimen: dict) -> Resources:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    kernel, constexprs = specimen["kernel"], specimen["constexprs"]
-    types = {name: specimen["signature"].get(name, "constexpr") for name in kernel.arg_names}
-    missing = [name for name, kind in types.items() if kind == "constexpr" and name not in constexprs]
-    if missing:
-        raise ValueError(f"{specimen['name']}: neither a type nor a value for {', '.join(missing)}")
-    signature = {name: kind.removesuffix(":16") for name, kind in types.items()}
-    attrs = {
-        (i,): _attributes(kind, chip) for i, kind in enumerate(types.values()) if kind.endswith(":16") or "*" in kind
-    }
+    signature, attrs = _arguments(specimen, chip)
     options = {key: specimen[key] for key in ("num_warps", "num_stages") if key in specimen}
-    source = ASTSource(kernel, signature, constexprs, attrs)
+    source = ASTSource(specimen["kernel"], signature, specimen["constexprs"], attrs)
     built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
-    if chip.backend == "cuda":
-        return _read_cubin(built.asm["cubin"], built.metadata.shared)
-    return _read_amd(built.asm["amdgcn"], built.metadata.shared)
+    shared = built.metadata.shared
+    nvidia = chip.backend == "cuda"
+    found = _read_cubin(built.asm["cubin"], shared) if nvidia else _read_amd(built.asm["amdgcn"], shared)
+    return replace(found, products=len(re.findall(r"\btt\.dot\b", built.asm["ttir"])))
 
 
 def occupancy(chip: Chip, resources: Resources, num_warps: int) -> tuple[int, int]:
@@ -96,10 +91,20 @@ def occupancy(chip: Chip, resources: Resources, num_warps: int) -> tuple[int, in
     return blocks, blocks * num_warps
 
 
-def _attributes(kind: str, chip: Chip) -> list:
-    """What a launch would tell the compiler: memory starts at multiples of 16 bytes; on AMD, it is below 2 GB."""
-    small = [["tt.pointer_range", 32]] if chip.backend == "hip" and "*" in kind else []
-    return [["tt.divisibility", 16], *small]
+def _arguments(specimen: dict, chip: Chip) -> tuple[dict, dict]:
+    """Types of the arguments, and what a launch would tell the compiler about them: memory starts at multiples of 16
+    bytes; integers marked ":16" are multiples of 16; on AMD, memory is below 2 GB. A specimen may bring `attrs`."""
+    names, known = specimen["kernel"].arg_names, specimen["signature"]
+    missing = [name for name in names if name not in known and name not in specimen["constexprs"]]
+    if missing and "attrs" not in specimen:
+        raise ValueError(f"{specimen['name']}: neither a type nor a value for {', '.join(missing)}")
+    kinds = {name: known.get(name, "constexpr") for name in names}
+    attrs = dict(specimen.get("attrs", {}))
+    for i, kind in enumerate(kinds.values()):
+        if isinstance(kind, str) and (kind.endswith(":16") or kind.startswith("*")):
+            small = [["tt.pointer_range", 32]] if chip.backend == "hip" and kind.startswith("*") else []
+            attrs[(i,)] = [["tt.divisibility", 16], *small]
+    return {name: kind.removesuffix(":16") if isinstance(kind, str) else kind for name, kind in kinds.items()}, attrs
 
 
 def _read_cubin(cubin: bytes, shared: int) -> Resources:

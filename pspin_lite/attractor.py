@@ -39,11 +39,17 @@ from . import backends, checks
 
 @dataclass
 class Report:
-    """What a call of `equilibrium` did; pass one as `report` and read it afterwards."""
+    """What a call of `equilibrium` did; pass one as `report` and read it afterwards.
+
+    What the kernels counted stays on the device until somebody looks: only then is it waited for."""
 
     forward: float = 0.0  # steps a token, on average
     backward: float = 0.0
     residual: float = float("nan")  # largest relative change of the last step over all tokens; nan without tol
+
+    def __getattribute__(self, name: str):
+        value = super().__getattribute__(name)
+        return value.item() if isinstance(value, Tensor) else value
 
 
 def spin(h: Tensor) -> Tensor:
@@ -74,18 +80,43 @@ def equilibrium(
 
     tol: a token stops once all further relative changes |Y_k - Y_{k-1}| / |Y_k| together are expected to be below tol
     (see `_iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
-    report: filled with the steps taken, forward at once and backward when the gradient is computed."""
+    report: filled with the steps taken, forward at once and backward when the gradient is computed.
+    backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor). That needs a ternary
+    w_int; "auto" takes "torch" where it is not.
+    """
     _check(z, w_int, gamma, steps)
     if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):
         raise checks.wrong("tol", repr(tol), "None or a number between 0 and 1")
-    backends.choose(backend, z.device)
+    chosen = backends.choose(backend, z)
     report = Report() if report is None else report
     if steps == 0:  # no recurrence: w_int and gamma take no part, and have no gradient
         report.forward, report.backward, report.residual = 0.0, 0.0, float("nan")
         return spin(z)
     rows = z.reshape(-1, z.shape[-1])
-    y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report)
+    packed = _packed(w_int) if chosen == "triton" else None
+    if packed is not None:
+        from pspin_kernels import attractor as fused
+
+        y = fused.equilibrium(rows, w_int, gamma, *packed, steps, tol, report)
+    elif chosen == "triton" and backend != "auto":
+        raise checks.wrong("w_int", "values other than -s, 0 and s", "ternary couplings, as ternary.ste gives them")
+    else:
+        y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report)
     return y.view(*z.shape[:-1], -1)
+
+
+@torch.no_grad()
+def _packed(w_int: Tensor) -> tuple[Tensor, Tensor] | None:
+    """What the kernels take, codes of two bits and their scale, recovered from w_int; None if it is not ternary."""
+    if w_int.dtype == torch.float64:
+        raise checks.wrong("backend", "'triton' with float64", "'torch': the kernels add up in float32")
+    from pspin_kernels.ternary import pack
+
+    scale = w_int.abs().max()
+    codes = (w_int / scale.clamp_min(torch.finfo(w_int.dtype).tiny)).round_()
+    if not torch.equal(codes * scale, w_int):  # the one time in a call that the host waits for the device
+        return None
+    return pack(codes), scale
 
 
 class _Equilibrium(torch.autograd.Function):

@@ -28,8 +28,7 @@ def without_autocast(function: Callable) -> Callable:
 
 
 def triton_mode() -> tuple[str, str]:
-    """How Triton would run here ("compiled", "interpreted" or "absent"), and why. Needs no driver, imports no "
-    "kernel."""
+    """How Triton would run here ("compiled", "interpreted", "absent"), and why. Needs no driver, imports no kernel."""
     if importlib.util.find_spec("triton") is None:
         reason = (
             "Triton is published for Linux only" if sys.platform != "linux" else "the package triton is not installed"
@@ -42,12 +41,18 @@ def triton_mode() -> tuple[str, str]:
     return "interpreted", "no GPU: kernels run on the CPU through Triton's interpreter"
 
 
-def choose(backend: str, device: torch.device) -> str:
-    """The backend for tensors on `device`. "auto" takes the fastest that exists."""
+def choose(backend: str, x: torch.Tensor) -> str:
+    """The backend for tensors like `x`: "torch" or "triton". "auto" takes Triton for CUDA tensors where it compiles."""
     checks.choice("backend", backend, BACKENDS)
-    if backend == "triton":
-        raise NotImplementedError(
-            f"backend: got 'triton', but this version has no Triton kernels yet (Triton here: {triton_mode()[0]}); "
-            "use backend='auto' or 'torch'"
+    if backend == "torch" or (x.dtype == torch.float64 and backend == "auto"):
+        return "torch"
+    mode, reason = triton_mode()
+    if backend == "auto":
+        return "triton" if x.is_cuda and mode == "compiled" else "torch"
+    if mode == "absent":
+        raise checks.wrong("backend", "'triton'", f"'auto' or 'torch' on this machine: {reason}")
+    if mode == "interpreted" and x.dtype == torch.bfloat16:
+        raise checks.wrong(
+            "backend", "'triton' with bfloat16", "another dtype: the interpreter multiplies bit patterns"
         )
-    return "torch"
+    return "triton"

@@ -88,7 +88,7 @@ def chunked(
     if chunk is None:
         chunk = 64 if q.device.type == "cpu" else 128
     checks.whole("chunk", chunk, 1)
-    backends.choose(backend, q.device)
+    backends.choose(backend, q)
     T = q.shape[1]
     chunk = min(chunk, T)
     pad = -T % chunk

@@ -1,0 +1,184 @@
+"""Products with a packed ternary matrix: two bits a weight are read from memory and become -1, 0 or 1 on chip.
+
+    product      Y = X (C s)^T    [n, in]  x [out, in]^T -> [n, out]       a layer, forward
+    transposed   X = Y (C s)      [n, out] x [out, in]   -> [n, in]        the same layer, backward
+
+Glossary
+    name     shape                 paper    meaning
+    codes    [out, row_bytes]      W^Q / s  uint8, four codes a byte along `in`, the first in the lowest bits:
+                                            00 is -1, 01 is 0, 10 is 1 (Eq. ternary-round, packed)
+    scale    [1] float32           s        one for the whole matrix (Eq. ternary-scale), applied after the sum
+    x, y     [n, in], [n, out]              float32, float16 or bfloat16; sums are float32 in any case
+    BM BN BK                                rows, output columns and summed columns of one program's tiles
+
+A row of codes is filled up to a multiple of 16 bytes with zeros (byte 0x55: four times code 0), so that 64 codes are
+one load of 128 bits. The codes beyond `in` meet zeros of x, whatever they hold.
+"""
+
+from __future__ import annotations
+
+from . import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
+
+from math import prod
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+FOUR_ZEROS = 0x55  # four codes 01
+DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}  # and Triton's names for them
+
+
+@triton.jit
+def number(bits, dtype: tl.constexpr):
+    """Two bits -> -1, 0 or 1, without a conversion (slow on GPUs): as the last digits of a large power of two."""
+    if dtype == tl.float32:
+        return (bits.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - 8388609.0  # 2^23 + bits
+    elif dtype == tl.float16:
+        return (bits.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1025.0  # 2^10 + bits
+    else:
+        return (bits.to(tl.int16) | 0x4300).to(tl.bfloat16, bitcast=True) - 129.0  # 2^7 + bits
+
+
+@triton.jit
+def unpack(four, dtype: tl.constexpr):
+    """Bytes [R, C] -> codes [R, 4*C] in `dtype`, each -1, 0 or 1."""
+    even = tl.interleave(number(four & 3, dtype), number((four >> 4) & 3, dtype))  # codes 0, 2 of every byte
+    odd = tl.interleave(number((four >> 2) & 3, dtype), number((four >> 6) & 3, dtype))  # codes 1, 3
+    return tl.interleave(even, odd)
+
+
+@triton.jit
+def load_codes(codes, rows, out, start, row_bytes, BYTES: tl.constexpr, dtype: tl.constexpr):
+    """Codes [len(rows), 4*BYTES] of the given rows, from byte `start` of each; zeros outside the matrix."""
+    bytes_ = start + tl.arange(0, BYTES)
+    inside = (rows[:, None] < out) & (bytes_[None, :] < row_bytes)
+    four = tl.load(codes + rows[:, None] * row_bytes + bytes_[None, :], mask=inside, other=0x55)  # codes [R, BYTES]
+    return unpack(four, dtype)
+
+
+@triton.jit
+def product_kernel(
+    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    """One tile of Y = X (C s)^T. Here K is `in` and N is `out`."""
+    first = tl.program_id(0).to(tl.int64) * BM
+    x += first * x_stride
+    y += first * y_stride
+    rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    real = (first + rows < n)[:, None]
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        ks = k + tl.arange(0, BK)
+        a = tl.load(x + rows[:, None] * x_stride + ks[None, :], mask=real & (ks < K)[None, :], other=0.0)  # x [BM, BK]
+        b = load_codes(codes, cols, N, k // 4, row_bytes, BK // 4, a.dtype)  # codes [BN, BK]
+        total = tl.dot(a, tl.trans(b), total, input_precision="ieee")
+    total = total * tl.load(scale)  # s, a scalar
+    tl.store(
+        y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :]
+    )
+
+
+@triton.jit
+def transposed_kernel(
+    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    """One tile of Y (C s), to y. Here K, summed over, is `out` and N is `in`; the tile of codes need not be turned."""
+    first = tl.program_id(0).to(tl.int64) * BM
+    x += first * x_stride
+    y += first * y_stride
+    rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    real = (first + rows < n)[:, None]
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        ks = k + tl.arange(0, BK)
+        a = tl.load(x + rows[:, None] * x_stride + ks[None, :], mask=real & (ks < K)[None, :], other=0.0)  # x [BM, BK]
+        b = load_codes(codes, ks, K, tl.program_id(1) * (BN // 4), row_bytes, BN // 4, a.dtype)  # codes [BK, BN]
+        total = tl.dot(a, b, total, input_precision="ieee")
+    total = total * tl.load(scale)  # s, a scalar
+    tl.store(
+        y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :]
+    )
+
+
+def pack(codes: Tensor) -> Tensor:
+    """Codes [out, in] of any dtype, each -1, 0 or 1 -> uint8 [out, row_bytes], filled up to a multiple of 16 bytes.
+
+    No check, and so no wait for the device. The first ceil(in/4) bytes of a row are the usual ones, without padding."""
+    padded = torch.nn.functional.pad((codes + 1).to(torch.uint8), (0, -codes.shape[-1] % 64), value=1)
+    fours = padded.unflatten(-1, (-1, 4))
+    return fours[..., 0] | fours[..., 1] << 2 | fours[..., 2] << 4 | fours[..., 3] << 6
+
+
+def aligned(packed: Tensor) -> Tensor:
+    """Packed rows with no padding, or with any -> contiguous rows of a multiple of 16 bytes."""
+    packed = torch.nn.functional.pad(packed, (0, -packed.shape[-1] % 16), value=FOUR_ZEROS)
+    return packed.contiguous()
+
+
+def product(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
+    """x [n, in], packed [out, ceil(in/4) or more], scale -> x (codes * scale)^T, [n, out] in x's dtype."""
+    return _launch(product_kernel, x, packed, scale, x.shape[1], packed.shape[0])
+
+
+def transposed(x: Tensor, packed: Tensor, scale: Tensor, width: int) -> Tensor:
+    """x [n, out], packed [out, ..] of a matrix with `width` columns -> x (codes * scale), [n, width] in x's dtype."""
+    return _launch(transposed_kernel, x, packed, scale, packed.shape[0], width)
+
+
+def _launch(kernel, x, packed, scale, K, N) -> Tensor:
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x: got {x.dtype}, expected one of {', '.join(map(str, DTYPES))}")
+    if x.shape[1] != K:
+        raise ValueError(f"x: got {x.shape[1]} columns, expected {K}, the rows of packed")
+    width = K if kernel is product_kernel else N
+    if not 4 * packed.shape[1] >= width:
+        raise ValueError(f"packed: got {packed.shape[1]} bytes a row, expected at least {triton.cdiv(width, 4)}")
+    x = x if x.stride(1) == 1 else x.contiguous()
+    packed, scale, n = aligned(packed), scale.reshape(1).float(), len(x)
+    y = x.new_empty(n, N)
+    tile = tiles(n, x.dtype)
+    with torch.cuda.device_of(x):
+        kernel[grid(n, N, tile)](x, packed, scale, y, n, K, N, x.stride(0), N, packed.shape[1], **tile)
+    return y
+
+
+def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
+    """Sizes of the tiles for n rows. A few rows (decoding) get the least that a tensor core takes."""
+    rows = 16 if n <= 16 else 64
+    if dtype == torch.float32:
+        return dict(BM=min(rows, 32), BN=64, BK=16, num_warps=4, num_stages=2)
+    return dict(BM=rows, BN=64, BK=64, num_warps=4, num_stages=3)
+
+
+def grid(n: int, columns: int, tile: dict[str, int]) -> tuple[int, int]:
+    """Programs: tiles of rows, tiles of columns."""
+    return triton.cdiv(n, tile["BM"]), triton.cdiv(columns, tile["BN"])
+
+
+def specimens(n: int, width: int, out: int, dtype: torch.dtype) -> list[dict]:
+    """What to compile, and what it costs, for x [n, width] and a matrix [out, width]. bytes: every tensor once."""
+    p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
+    row_bytes = triton.cdiv(width, 64) * 16
+    pointers = dict(x=p, codes="*u8", scale="*fp32", y=p)
+    cost = dict(bytes=n * (width + out) * size + out * row_bytes, flops=2 * n * width * out)
+    found = []
+    for name, kernel, K, N in (("product", product_kernel, width, out), ("transposed", transposed_kernel, out, width)):
+        sizes = integers(n=n, K=K, N=N, x_stride=K, y_stride=N, row_bytes=row_bytes)
+        found.append(specimen(f"ternary {name}", kernel, pointers | sizes, tile, grid(n, N, tile), **cost))
+    return found
+
+
+def integers(**values: int) -> dict[str, str]:
+    """Types of integer arguments, as a launch tells them to the compiler: ":16" for a multiple of 16."""
+    return {name: "i32:16" if value % 16 == 0 else "i32" for name, value in values.items()}
+
+
+def specimen(name: str, kernel, signature: dict[str, str], tile: dict, grid: tuple[int, ...], **cost) -> dict:
+    """One entry of `specimens`. tile: constexprs, and how to launch."""
+    launch = {key: tile[key] for key in ("num_warps", "num_stages") if key in tile}
+    constexprs = {key: value for key, value in tile.items() if key not in launch}
+    return (
+        dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, programs=prod(grid)) | launch | cost
+    )

@@ -1,0 +1,84 @@
+"""What the GPU compilers make of every kernel, at the paper's shapes, for three chips that need not be here.
+
+One process for each part of the kernels and each dtype: compilation needs kernels that were not defined for the
+interpreter. Nothing runs, so nothing here says that a value is right, or how long anything takes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pspin_lite import kernel_report, machine_code
+
+pytest.importorskip("triton", reason="Triton is published for Linux only")
+
+
+@pytest.mark.parametrize("dtype", kernel_report.DTYPES)
+@pytest.mark.parametrize("part", ["attractor", "ternary"])
+def test_every_kernel_fits_every_chip(part, dtype):
+    rows = kernel_report.run([part], dtypes=[dtype])
+    assert {row["chip"] for row in rows} == {chip.name for chip in machine_code.CHIPS}
+    assert {row["shape"] for row in rows} == set(kernel_report.SHAPES)
+    assert_no_complaints(rows)
+
+
+# Every dtype with every width and every chunk, though not all of their combinations: those take minutes, and
+# `python -m pspin_lite kernels` compiles them.
+@pytest.mark.parametrize(
+    ("dtype", "shape", "chunk"),
+    [("bfloat16", "byte", 64), ("bfloat16", "subword", 128), ("float32", "byte", 128), ("float32", "subword", 64)],
+)
+def test_state_space_kernels_fit_every_chip(dtype, shape, chunk):
+    rows = kernel_report.run(["state-space"], [shape], [dtype], [chunk])
+    if not rows:
+        pytest.skip("no state-space kernels that describe themselves")
+    assert_no_complaints(rows)
+
+
+def test_tiles_for_one_token():
+    rows = kernel_report.run(["attractor", "ternary"], ["token"], ["bfloat16"])
+    assert len(rows) > 20
+    assert_no_complaints(rows)
+
+
+def assert_no_complaints(rows: list[dict]) -> None:
+    wrong = [f"{row['name']}, {row['shape']}, {row['chip']}: {words}" for row in rows for words in complaints(row)]
+    assert not wrong, "\n".join(wrong)
+
+
+def complaints(row: dict) -> list[str]:
+    if "error" in row:
+        return [row["error"]]
+    found = [f"{row[name]} {name}" for name in ("stack", "spills") if row[name]]
+    if row["shared"] > row["shared_limit"]:
+        found.append(f"{row['shared']} bytes of shared memory, more than {row['shared_limit']}")
+    if row["blocks"] < 1:
+        found.append("not one program fits into a multiprocessor")
+    if row["dtype"] != "float32" and row["products"] and not row["tensor"]:
+        found.append("no instruction for the tensor cores")
+    small = row["dtype"] == "float32" and row["chip"] == "gfx942"  # 256 threads have 8 bytes each of such a tile
+    if row["part"] != "state-space" and row["shape"] != "token" and not small and not row["wide"]:
+        found.append("no load of 128 bits")
+    return found
+
+
+def test_complaints_are_made():
+    fine = dict(name="attractor spin", part="attractor", dtype="float16", stack=0, spills=0, shared=9, shared_limit=9)
+    fine |= dict(blocks=1, tensor=1, wide=1, products=1, chip="sm_80", shape="byte")
+    assert complaints(fine) == []
+    for change in (dict(stack=8), dict(spills=2), dict(shared=10), dict(blocks=0), dict(tensor=0), dict(wide=0)):
+        assert len(complaints(fine | change)) == 1, change
+    assert complaints(dict(error="CompilationError")) == ["CompilationError"]
+    assert complaints(fine | dict(tensor=0, products=0)) == []
+
+
+def test_occupancy():
+    # By hand, for 128 threads: 65536 / (128 * 128) = 4 by registers, 2 by shared memory, 16 by warps.
+    sm_80, _, gfx942 = machine_code.CHIPS
+    use = lambda registers, shared: machine_code.Resources(registers, shared, 0, 0, 0, 0, 0)  # noqa: E731
+    assert machine_code.occupancy(sm_80, use(128, 0), 4) == (4, 16)
+    assert machine_code.occupancy(sm_80, use(121, 0), 4) == (4, 16)
+    assert machine_code.occupancy(sm_80, use(32, 80 << 10), 4) == (2, 8)
+    assert machine_code.occupancy(sm_80, use(16, 0), 4) == (16, 64)
+    assert machine_code.occupancy(gfx942, use(128, 0), 4) == (4, 16)
+    assert machine_code.occupancy(gfx942, use(128, 40 << 10), 4) == (1, 4)

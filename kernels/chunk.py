@@ -22,7 +22,7 @@ Glossary
     q, k, v     [BC,A]+[BC,B]  rows of a block. A head's width d is held as two blocks of columns, A + B, both powers of two and
                             at least 16: 64 + 16 for d = 68 and 64 + 32 for d = 88, instead of one of 128. Columns past d are zero
     h           [A,BV]+[B,BV]  a tile of the state: all rows (keys), BV columns (values)
-    G           [C]         log decays of the chunk, each in [-inf, 0]; zero past the end of the sequence
+    lines       [4,B*H,N*C] log decays already summed, see `sum_decays`; zero decay past the end of the sequence
     M           [BC,BC]     one block of the decay mask; M[c,j] = what is left of token j at token c
     P           [BC,BC]     decayed scores, Q K^T * M
     tiles       Tiles       all these sizes
@@ -31,8 +31,8 @@ Glossary
     left        int         tokens from the chunk's first to the end of the sequence; what lies beyond is never loaded
 
 Strong decay is exact. Every exponent is a sum of log decays, all <= 0, and nothing is ever subtracted: exp(-inf) is 0, there is no
-inf - inf. Between two blocks the segment j+1..c is cut in three: the rest of j's block (`tail`), whole blocks in between
-(`total`), the beginning of c's block (`head`).
+inf - inf. Between two blocks the segment j+1..c is cut in three: the rest of j's block (tail), whole blocks in between, the
+beginning of c's block (head).
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ import triton
 import triton.language as tl
 
 
+FROM_START, TO_END, HEAD, TAIL = (tl.constexpr(i) for i in range(4))  # the four lines of `lines`
+
+
 class Tiles(NamedTuple):
     """How a chunk is cut up: known when a kernel is compiled."""
 
@@ -55,12 +58,14 @@ class Tiles(NamedTuple):
     B: int  # and in its second
     BV: int  # columns of values in one program
     aligned: int  # heads begin at multiples of this many elements: what a single load may bring
+    precision: str  # of products of float32 numbers
 
 
 @triton.jit
 def head_of(x, strides, b, head, tiles: tl.constexpr):
     """Where a head of batch entry b begins in x [B,T,H,d]."""
-    return x + tl.multiple_of(b * strides[0] + head * strides[2], tiles.aligned)
+    aligned: tl.constexpr = tiles.aligned
+    return x + tl.multiple_of(b * strides[0] + head * strides[2], aligned)
 
 
 @triton.jit
@@ -82,70 +87,68 @@ def load_heads(x, stride, first, left, tiles: tl.constexpr):
 
 @triton.jit
 def load_line(x, stride, first, left, W: tl.constexpr):
-    """One number a token (a log decay, a flow) -> [W]; zero past the sequence."""
+    """One number a token (a decay, a flow) -> [W]; zero past the sequence."""
     t = first + tl.arange(0, W)
     return tl.load(x + t * stride, mask=t < left, other=0.0)
 
 
 @triton.jit
-def state_at(strides, row, W: tl.constexpr, column, tiles: tl.constexpr):
-    """Offsets and mask of W rows, BV columns of a state. A state is read transposed by exchanging its strides."""
-    i, c = row + tl.arange(0, W), column + tl.arange(0, tiles.BV)
-    return i[:, None] * strides[0] + c[None, :] * strides[1], (i[:, None] < tiles.d) & (c[None, :] < tiles.d)
+def state_at(row, W: tl.constexpr, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """Offsets and mask of W rows, BV columns of a state [d,d] or, TRANSPOSED, of h^T in the memory of h."""
+    i, c = row + tl.arange(0, W)[:, None], column + tl.arange(0, tiles.BV)[None, :]
+    return i + c * tiles.d if TRANSPOSED else i * tiles.d + c, (i < tiles.d) & (c < tiles.d)
 
 
 @triton.jit
-def load_state(h, strides, column, tiles: tl.constexpr):
+def load_state(h, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
     """A tile of a state -> [A,BV], [B,BV]."""
-    at_a, in_a = state_at(strides, 0, tiles.A, column, tiles)
-    at_b, in_b = state_at(strides, tiles.A, tiles.B, column, tiles)
+    at_a, in_a = state_at(0, tiles.A, column, tiles, TRANSPOSED)
+    at_b, in_b = state_at(tiles.A, tiles.B, column, tiles, TRANSPOSED)
     return tl.load(h + at_a, mask=in_a, other=0.0), tl.load(h + at_b, mask=in_b, other=0.0)
 
 
 @triton.jit
-def store_state(h, tile, strides, column, tiles: tl.constexpr):
-    at_a, in_a = state_at(strides, 0, tiles.A, column, tiles)
-    at_b, in_b = state_at(strides, tiles.A, tiles.B, column, tiles)
+def store_state(h, tile, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
+    at_a, in_a = state_at(0, tiles.A, column, tiles, TRANSPOSED)
+    at_b, in_b = state_at(tiles.A, tiles.B, column, tiles, TRANSPOSED)
     tl.store(h + at_a, tile[0], mask=in_a)
     tl.store(h + at_b, tile[1], mask=in_b)
 
 
 @triton.jit
-def scores(q, k):
-    """[BC,A]+[BC,B] twice -> [BC,BC], every row of q with every row of k. "ieee": float32 stays float32, never TF32."""
-    return tl.dot(q[1], tl.trans(k[1]), tl.dot(q[0], tl.trans(k[0]), input_precision="ieee"), input_precision="ieee")
+def sum_decays(g, lines, g_strides, T, H, N, tiles: tl.constexpr):
+    """One program: the log decays of chunk n of head bh, summed once for all kernels that follow. Four numbers a token c:
+
+    FROM_START  g_0 + ... + g_c over the chunk       HEAD  the same over c's block only
+    TO_END      g_{c+1} + ... + g_last of the chunk  TAIL  the same over c's block only
+    """
+    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    t0 = n * tiles.C
+    g += bh // H * g_strides[0] + bh % H * g_strides[2] + t0 * g_strides[1]
+    lines += bh * N * tiles.C + t0
+    size = tl.num_programs(1).to(tl.int64) * N * tiles.C
+    i = tl.arange(0, tiles.C)
+    for r in range(tiles.C // tiles.BC):
+        c = r * tiles.BC + tl.arange(0, tiles.BC)
+        G = load_line(g, g_strides[1], 0, T - t0, tiles.C)[None, :]  # log decays of the chunk: [1,C]
+        before, after = i[None, :] <= c[:, None], i[None, :] > c[:, None]  # [BC,C]
+        block = (i[None, :] >= r * tiles.BC) & (i[None, :] < (r + 1) * tiles.BC)
+        tl.store(lines + FROM_START * size + c, tl.sum(tl.where(before, G, 0.0), 1))
+        tl.store(lines + TO_END * size + c, tl.sum(tl.where(after, G, 0.0), 1))
+        tl.store(lines + HEAD * size + c, tl.sum(tl.where(before & block, G, 0.0), 1))
+        tl.store(lines + TAIL * size + c, tl.sum(tl.where(after & block, G, 0.0), 1))
 
 
 @triton.jit
-def head(g):
-    """[BC] -> [BC]: log decay from before the block to token c, g_0 + ... + g_c."""
-    return tl.cumsum(g, 0)
+def load_sums(lines, line: tl.constexpr, first, tiles: tl.constexpr):
+    """One of the four lines, from token `first` of the chunk -> [BC]. `lines` is (pointer to the chunk, size of a line)."""
+    return tl.load(lines[0] + line * lines[1] + first + tl.arange(0, tiles.BC))
 
 
 @triton.jit
-def tail(g):
-    """[BC] -> [BC]: log decay from token j to the end of the block, g_{j+1} + ... + g_last. Summed, not subtracted."""
-    i = tl.arange(0, g.shape[0])
-    return tl.sum(tl.where(i[None, :] > i[:, None], g[None, :], 0.0), 1)
-
-
-@triton.jit
-def reading(g, REVERSE: tl.constexpr):
-    """Log decay between a row that reads and the edge of its block where the state comes in."""
-    return tail(g) if REVERSE else head(g)
-
-
-@triton.jit
-def writing(g, REVERSE: tl.constexpr):
-    """Log decay between a row that writes and the edge of its block where the state goes out."""
-    return head(g) if REVERSE else tail(g)
-
-
-@triton.jit
-def total(G, first, end):
-    """Sum over the tokens first..end-1 of the chunk: whole blocks."""
-    i = tl.arange(0, G.shape[0])
-    return tl.sum(tl.where((i >= first) & (i < end), G, 0.0), 0)
+def carry(lines, tiles: tl.constexpr):
+    """What is left at the chunk's end of the state before it: one number."""
+    return tl.exp(tl.load(lines[0] + FROM_START * lines[1] + tiles.C - 1))
 
 
 @triton.jit
@@ -162,56 +165,62 @@ def mask_within(g, REVERSE: tl.constexpr):
 
 
 @triton.jit
-def mask_across(g_r, g_s, G, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
+def mask_across(lines, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
     """Eq. ssm-mask between block r (rows, reading) and block s (columns, writing): [BC,BC]."""
-    if REVERSE:
-        between = total(G, (r + 1) * tiles.BC, s * tiles.BC)
-    else:
-        between = total(G, (s + 1) * tiles.BC, r * tiles.BC)
-    return tl.exp((reading(g_r, REVERSE) + between)[:, None] + writing(g_s, REVERSE)[None, :])
+    block = tl.arange(0, tiles.C // tiles.BC)
+    sums = tl.load(lines[0] + HEAD * lines[1] + block * tiles.BC + tiles.BC - 1)  # log decay of each whole block: [C/BC]
+    inner = (block > r) & (block < s) if REVERSE else (block > s) & (block < r)
+    between = tl.sum(tl.where(inner, sums, 0.0), 0)
+    reading = load_sums(lines, TAIL if REVERSE else HEAD, r * tiles.BC, tiles)  # [BC]
+    writing = load_sums(lines, HEAD if REVERSE else TAIL, s * tiles.BC, tiles)  # [BC]
+    return tl.exp((reading + between)[:, None] + writing[None, :])
 
 
 @triton.jit
-def chunk_output(q, k, v, g, stride, G, h, r, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
-    """Block r of a chunk's output -> intra [BC,BV], cross [BC,BV]. q, k, v, g point to the chunk's first token, and
-    `stride` says how far apart tokens are in each of them."""
-    first = r * tiles.BC
-    q_r = load_heads(q, stride[0], first, left, tiles)  # queries of block r: [BC,A], [BC,B]
-    g_r = load_line(g, stride[3], first, left, tiles.BC)  # its log decays: [BC]
-    edge = total(G, first + tiles.BC, tiles.C) if REVERSE else total(G, 0, first)  # between the block and the state
+def scores(q, k, tiles: tl.constexpr):
+    """[BC,A]+[BC,B] twice -> [BC,BC], every row of q with every row of k."""
+    S = tl.dot(q[0], tl.trans(k[0]), input_precision=tiles.precision)
+    return tl.dot(q[1], tl.trans(k[1]), S, input_precision=tiles.precision)
+
+
+@triton.jit
+def chunk_cross(q_r, lines, h, r, tiles: tl.constexpr, REVERSE: tl.constexpr):
+    """Eq. ssm-cross: what block r reads from the state -> [BC,BV]."""
     dtype = q_r[0].dtype  # 16-bit inputs meet 16-bit operands on the tensor cores; decays, sums and the state are float32
-    cross = tl.dot(q_r[0], h[0].to(dtype), input_precision="ieee")
-    cross = tl.dot(q_r[1], h[1].to(dtype), cross, input_precision="ieee")
-    cross *= tl.exp(edge + reading(g_r, REVERSE))[:, None]  # Eq. ssm-cross
-
-    k_r = load_heads(k, stride[1], first, left, tiles)  # keys of the same block: [BC,A], [BC,B]
-    v_r = load_rows(v, stride[2], first, left, column, tiles.BV, tiles)  # values of the same block: [BC,BV]
-    P = scores(q_r, k_r) * mask_within(g_r, REVERSE)
-    intra = tl.dot(P.to(dtype), v_r, input_precision="ieee")  # Eq. ssm-intra
-    if tiles.C > tiles.BC:
-        for s in range(r + 1 if REVERSE else 0, tiles.C // tiles.BC if REVERSE else r):  # the blocks that block r reads
-            k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # [BC,A], [BC,B]
-            v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # [BC,BV]
-            g_s = load_line(g, stride[3], s * tiles.BC, left, tiles.BC)  # [BC]
-            P = scores(q_r, k_s) * mask_across(g_r, g_s, G, r, s, tiles, REVERSE)
-            intra = tl.dot(P.to(dtype), v_s, intra, input_precision="ieee")
-    return intra, cross
+    o = tl.dot(q_r[0], h[0].to(dtype), input_precision=tiles.precision)
+    o = tl.dot(q_r[1], h[1].to(dtype), o, input_precision=tiles.precision)
+    return o * tl.exp(load_sums(lines, TO_END if REVERSE else FROM_START, r * tiles.BC, tiles))[:, None]
 
 
 @triton.jit
-def chunk_write(h, k, v, g, stride, G, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
+def chunk_intra(o, q_r, k, v, g, stride, lines, r, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
+    """Eq. ssm-intra: adds to o [BC,BV] what block r reads from its own chunk. k, v, g point to the chunk's first token, and
+    `stride` says how far apart tokens are in q, k, v, g."""
+    if tiles.C > tiles.BC:
+        for s in range(r + 1 if REVERSE else 0, tiles.C // tiles.BC if REVERSE else r):  # whole blocks
+            k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,A], [BC,B]
+            P = scores(q_r, k_s, tiles) * mask_across(lines, r, s, tiles, REVERSE)
+            v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+            o = tl.dot(P.to(v_s.dtype), v_s, o, input_precision=tiles.precision)
+    k_r = load_heads(k, stride[1], r * tiles.BC, left, tiles)  # keys of block r itself: [BC,A], [BC,B]
+    g_r = load_line(g, stride[3], r * tiles.BC, left, tiles.BC)  # its log decays: [BC]
+    P = scores(q_r, k_r, tiles) * mask_within(g_r, REVERSE)
+    v_r = load_rows(v, stride[2], r * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+    return tl.dot(P.to(v_r.dtype), v_r, o, input_precision=tiles.precision)
+
+
+@triton.jit
+def chunk_write(h, k, v, stride, lines, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
     """Eq. ssm-state: a tile of the state before the chunk -> the same tile after it (REVERSE: the other way)."""
-    carry = tl.exp(tl.sum(G, 0))
-    h = (h[0] * carry, h[1] * carry)
+    kept = carry(lines, tiles)
+    h = (h[0] * kept, h[1] * kept)
     for s in range(tiles.C // tiles.BC):
-        first = s * tiles.BC
-        k_s = load_heads(k, stride[1], first, left, tiles)  # keys of block s: [BC,A], [BC,B]
-        v_s = load_rows(v, stride[2], first, left, column, tiles.BV, tiles)  # its values: [BC,BV]
-        g_s = load_line(g, stride[3], first, left, tiles.BC)  # its log decays: [BC]
-        edge = total(G, 0, first) if REVERSE else total(G, first + tiles.BC, tiles.C)
-        kept = (v_s * tl.exp(edge + writing(g_s, REVERSE))[:, None]).to(v_s.dtype)  # [BC,BV]
+        k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,A], [BC,B]
+        v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+        decay = tl.exp(load_sums(lines, FROM_START if REVERSE else TO_END, s * tiles.BC, tiles))  # [BC]
+        v_s = (v_s * decay[:, None]).to(v_s.dtype)
         h = (
-            tl.dot(tl.trans(k_s[0]), kept, h[0], input_precision="ieee"),
-            tl.dot(tl.trans(k_s[1]), kept, h[1], input_precision="ieee"),
+            tl.dot(tl.trans(k_s[0]), v_s, h[0], input_precision=tiles.precision),
+            tl.dot(tl.trans(k_s[1]), v_s, h[1], input_precision=tiles.precision),
         )
     return h

@@ -24,7 +24,9 @@ import triton
 import triton.language as tl
 
 from .chunk import (
-    chunk_output,
+    carry,
+    chunk_cross,
+    chunk_intra,
     chunk_write,
     head_of,
     load_heads,
@@ -35,64 +37,58 @@ from .chunk import (
     mask_within,
     scores,
     store_state,
-    total,
 )
 
 
 # fmt: off
 @triton.jit
 def chunk_states(
-    k, v, g, states, k_strides, v_strides, g_strides, T, H, tiles: tl.constexpr, REVERSE: tl.constexpr,
+    k, v, lines, states, k_strides, v_strides, T, H, tiles: tl.constexpr, REVERSE: tl.constexpr,
 ):
     # fmt: on
     """One program: chunk n, value columns column.., head bh. Stores what the chunk adds to the state."""
     n, tile, bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
-    b, head, d = bh // H, bh % H, tiles.d
+    b, head, d, N = bh // H, bh % H, tiles.d, tl.num_programs(0)
     t0 = n * tiles.C
     k_n = head_of(k, k_strides, b, head, tiles) + t0 * k_strides[1]
     v_n = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]
-    g_n = g + b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
-    G = load_line(g_n, g_strides[1], 0, T - t0, tiles.C)  # log decays of the chunk: [C]
-    stride = (0, k_strides[1], v_strides[1], g_strides[1])
-    h = (tl.zeros([tiles.A, tiles.BV], tl.float32), tl.zeros([tiles.B, tiles.BV], tl.float32))
-    h = chunk_write(h, k_n, v_n, g_n, stride, G, T - t0, tile * tiles.BV, tiles, REVERSE)
-    store_state(states + (bh * tl.num_programs(0) + n) * d * d, h, (d, 1), tile * tiles.BV, tiles)
+    stride = (k_strides[1], k_strides[1], v_strides[1])
+    lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(2).to(tl.int64) * N * tiles.C)
+    h = (tl.full([tiles.A, tiles.BV], 0.0, tl.float32), tl.full([tiles.B, tiles.BV], 0.0, tl.float32))
+    h = chunk_write(h, k_n, v_n, stride, lines_n, T - t0, tile * tiles.BV, tiles, REVERSE)
+    store_state(states + (bh * N + n) * d * d, h, tile * tiles.BV, tiles, False)
 
 
 # fmt: off
 @triton.jit
 def pass_states(
-    states, g, h_start, h_end, h_in, crossed, g_strides, T, H, N,
+    states, lines, h_start, h_end, h_in, crossed, T, H, N,
     tiles: tl.constexpr, W: tl.constexpr, REVERSE: tl.constexpr,
 ):
     # fmt: on
     """One program: W of the d*d numbers of head bh's state, all chunks one after the other."""
     bh, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    g += bh // H * g_strides[0] + bh % H * g_strides[2]
-    i = tile * W + tl.arange(0, W)
-    size = tiles.d * tiles.d
+    i, size = tile * W + tl.arange(0, W), tiles.d * tiles.d
     inside = i < size
     h = tl.load(h_start + bh * size + i, mask=inside, other=0.0)  # the state to start from: [W]
     for step in range(N):
         n = N - 1 - step if REVERSE else step
-        t0 = n * tiles.C
-        G = load_line(g + t0 * g_strides[1], g_strides[1], 0, T - t0, tiles.C)  # log decays of the chunk: [C]
-        carry = tl.exp(tl.sum(G, 0))
+        kept = carry((lines + (bh * N + n) * tiles.C, 0), tiles)
         at = (bh * N + n) * size + i
         write = tl.load(states + at, mask=inside, other=0.0)  # what chunk n adds: [W]
         tl.store(states + at, h, mask=inside)
         if REVERSE:
             before = tl.load(h_in + at, mask=inside, other=0.0)  # the state before chunk n: [W]
-            tl.store(crossed + (tile * tl.num_programs(0) + bh) * N + n, carry * tl.sum(h * before, 0))
-        h = carry * h + write  # Eq. ssm-state
+            tl.store(crossed + (tile * tl.num_programs(0) + bh) * N + n, kept * tl.sum(h * before, 0))
+        h = kept * h + write  # Eq. ssm-state
     tl.store(h_end + bh * size + i, h, mask=inside)
 
 
 # fmt: off
 @triton.jit
 def chunk_outputs(
-    q, k, v, g, states, o, q_strides, k_strides, v_strides, g_strides, h_strides, x, x_strides, flow,
-    T, H, tiles: tl.constexpr, REVERSE: tl.constexpr, GRADIENT: tl.constexpr,
+    q, k, v, g, lines, states, o, q_strides, k_strides, v_strides, g_strides, x, x_strides, flow, T, H, N,
+    tiles: tl.constexpr, TRANSPOSED: tl.constexpr, REVERSE: tl.constexpr, GRADIENT: tl.constexpr,
 ):
     # fmt: on
     """One program: block r of chunk n, value columns column.., head bh."""
@@ -106,17 +102,19 @@ def chunk_outputs(
     v_n = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]
     g_n = g + b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
     stride = (q_strides[1], k_strides[1], v_strides[1], g_strides[1])
-    G = load_line(g_n, stride[3], 0, left, tiles.C)  # log decays of the chunk: [C]
-    h = load_state(states + (bh * tl.cdiv(T, tiles.C) + n) * d * d, h_strides, column, tiles)  # [A,BV], [B,BV]
-    intra, cross = chunk_output(q_n, k_n, v_n, g_n, stride, G, h, r, left, column, tiles, REVERSE)
+    lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(2).to(tl.int64) * N * tiles.C)
     t, columns = t0 + r * tiles.BC + tl.arange(0, tiles.BC), column + tl.arange(0, tiles.BV)
-    inside = (t[:, None] < T) & (columns[None, :] < d)
-    o += (b * T * H + head) * d  # o is new and contiguous: [B,T,H,d]
-    tl.store(o + t[:, None] * H * d + columns[None, :], (intra + cross).to(o.dtype.element_ty), mask=inside)
+    h = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # before the chunk: [A,BV], [B,BV]
+    q_r = load_heads(q_n, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,A], [BC,B]
+    o_r = chunk_cross(q_r, lines_n, h, r, tiles, REVERSE)
     if GRADIENT:
         x_n = head_of(x, x_strides, b, head, tiles) + t0 * x_strides[1]
         x_r = load_rows(x_n, x_strides[1], r * tiles.BC, left, column, tiles.BV, tiles)  # [BC,BV]
-        tl.store(flow + (tile * tl.num_programs(2) + bh) * T + t, tl.sum(cross * x_r, 1), mask=t < T)
+        tl.store(flow + (tile * tl.num_programs(2) + bh) * T + t, tl.sum(o_r * x_r, 1), mask=t < T)
+    o_r = chunk_intra(o_r, q_r, k_n, v_n, g_n, stride, lines_n, r, left, column, tiles, REVERSE)
+    o += (b * T * H + head) * d  # o is new and contiguous: [B,T,H,d]
+    inside = (t[:, None] < T) & (columns[None, :] < d)
+    tl.store(o + t[:, None] * H * d + columns[None, :], o_r.to(o.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -124,17 +122,17 @@ def weights(q, k, v, do, stride, r, s, left, tiles: tl.constexpr):
     """Block r of Q and dO with block s of K and V -> (Q K^T) * (dO V^T), [BC,BC]: W but for the decay."""
     q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # [BC,A], [BC,B]
     k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # [BC,A], [BC,B]
-    S = scores(q_r, k_s)
+    S = scores(q_r, k_s, tiles)
     do_r = load_heads(do, stride[3], r * tiles.BC, left, tiles)  # [BC,A], [BC,B]
     v_s = load_heads(v, stride[2], s * tiles.BC, left, tiles)  # [BC,A], [BC,B]
-    return S * scores(do_r, v_s)
+    return S * scores(do_r, v_s, tiles)
 
 
 # fmt: off
 @triton.jit
 def decay_gradient(
-    q, k, v, do, g, read, wrote, crossed, dg, q_strides, k_strides, v_strides, do_strides, g_strides,
-    T, H, tiles: tl.constexpr,
+    q, k, v, do, g, lines, read, wrote, crossed, dg, q_strides, k_strides, v_strides, do_strides, g_strides,
+    T, H, N, tiles: tl.constexpr,
 ):
     # fmt: on
     """One program: dg of block s of chunk n, head bh. g_i lies between tokens j < i <= c; dg_i is the sum of all that passes
@@ -157,30 +155,29 @@ def decay_gradient(
     do = head_of(do, do_strides, b, head, tiles) + t0 * do_strides[1]
     g += b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
     stride = (q_strides[1], k_strides[1], v_strides[1], do_strides[1])
-    G = load_line(g, g_strides[1], 0, left, tiles.C)  # log decays of the chunk: [C]
-    g_s = load_line(g, g_strides[1], first, left, tiles.BC)  # log decays of the block: [BC]
+    lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(1).to(tl.int64) * N * tiles.C)
     read += bh * T + t0
     wrote += bh * T + t0
     reads = load_line(read, 1, first, left, tiles.BC)  # from the state before the chunk: [BC]
     writes = load_line(wrote, 1, first, left, tiles.BC)  # to the state after the chunk: [BC]
-    carried = tl.load(crossed + bh * tl.cdiv(T, tiles.C) + n)  # over the whole chunk: one number
+    carried = tl.load(crossed + bh * N + n)  # over the whole chunk: one number
     if tiles.C > tiles.BC:
-        carried += total(load_line(read, 1, 0, left, tiles.C), first + tiles.BC, tiles.C)  # read after the block
-        carried += total(load_line(wrote, 1, 0, left, tiles.C), 0, first)  # written before the block
-        for j in range(0, s):
-            g_j = load_line(g, g_strides[1], j * tiles.BC, left, tiles.BC)  # [BC]
-            W = weights(q, k, v, do, stride, s, j, left, tiles) * mask_across(g_s, g_j, G, s, j, tiles, False)
-            reads += tl.sum(W, 1)
-            for c in range(s + 1, blocks):
-                g_c = load_line(g, g_strides[1], c * tiles.BC, left, tiles.BC)  # [BC]
-                W = weights(q, k, v, do, stride, c, j, left, tiles) * mask_across(g_c, g_j, G, c, j, tiles, False)
-                carried += tl.sum(tl.sum(W, 1), 0)
-        for c in range(s + 1, blocks):
-            g_c = load_line(g, g_strides[1], c * tiles.BC, left, tiles.BC)  # [BC]
-            W = weights(q, k, v, do, stride, c, s, left, tiles) * mask_across(g_c, g_s, G, c, s, tiles, False)
-            writes += tl.sum(W, 0)
+        t = tl.arange(0, tiles.C)
+        carried += tl.sum(tl.where(t >= first + tiles.BC, load_line(read, 1, 0, left, tiles.C), 0.0), 0)
+        carried += tl.sum(tl.where(t < first, load_line(wrote, 1, 0, left, tiles.C), 0.0), 0)
+        for c in range(s, blocks):
+            for j in range(0, s + 1):
+                if c > j:
+                    W = weights(q, k, v, do, stride, c, j, left, tiles) * mask_across(lines_n, c, j, tiles, False)
+                    if c == s:
+                        reads += tl.sum(W, 1)
+                    elif j == s:
+                        writes += tl.sum(W, 0)
+                    else:
+                        carried += tl.sum(tl.sum(W, 1), 0)
 
     i = tl.arange(0, tiles.BC)
+    g_s = load_line(g, g_strides[1], first, left, tiles.BC)  # log decays of the block: [BC]
     W = weights(q, k, v, do, stride, s, s, left, tiles) * mask_within(g_s, False)
     up_to = tl.cumsum(W, 1)  # [c,m]: from all j <= m
     inside = tl.sum(tl.where(i[:, None] > i[None, :], up_to, 0.0), 0)  # [m]: to all c > m; this is what passes g_{m+1}

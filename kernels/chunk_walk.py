@@ -3,7 +3,7 @@ its tile of the state on chip. Nothing but the inputs is read, nothing but the o
 
 What it computes, for every chunk in turn (Eq. ssm-intra, Eq. ssm-cross, Eq. ssm-state):
 
-    o = chunk_output(q, k, v, h)        h = chunk_write(h, k, v)
+    o = chunk_cross(q, h) + chunk_intra(q, k, v)        h = chunk_write(h, k, v)
 
 Glossary: chunk.py, and the table there of how o, dQ, dV and dK are all this one loop. Besides:
 
@@ -21,15 +21,15 @@ from . import runtime  # noqa: F401, I001  first: decides how kernels run before
 import triton
 import triton.language as tl
 
-from .chunk import chunk_output, chunk_write, head_of, load_line, load_rows, load_state, store_state
+from .chunk import carry, chunk_cross, chunk_intra, chunk_write, head_of, load_heads, load_rows, load_state, store_state
 
 
 # fmt: off
 @triton.jit
 def walk(
-    q, k, v, g, h_start, o, h_end, q_strides, k_strides, v_strides, g_strides, h_strides,
+    q, k, v, g, lines, h_start, o, h_end, q_strides, k_strides, v_strides, g_strides,
     x, x_strides, flow, states, crossed,
-    T, H, tiles: tl.constexpr, REVERSE: tl.constexpr, GRADIENT: tl.constexpr,
+    T, H, tiles: tl.constexpr, TRANSPOSED: tl.constexpr, REVERSE: tl.constexpr, GRADIENT: tl.constexpr,
 ):
     # fmt: on
     """One program: head bh of B*H, value columns column..column+BV, all chunks one after the other."""
@@ -44,30 +44,31 @@ def walk(
     o += (b * T * H + head) * d  # o is new and contiguous: [B,T,H,d]
     stride = (q_strides[1], k_strides[1], v_strides[1], g_strides[1])
     columns = column + tl.arange(0, tiles.BV)
-    h = load_state(h_start + bh * d * d, h_strides, column, tiles)  # the state before the first chunk: [A,BV], [B,BV]
+    h = load_state(h_start + bh * d * d, column, tiles, TRANSPOSED)  # the state before the first chunk: [A,BV], [B,BV]
 
     for step in range(N):
         n = N - 1 - step if REVERSE else step
         t0 = n * tiles.C
         left = T - t0
         q_n, k_n, v_n, g_n = q + t0 * stride[0], k + t0 * stride[1], v + t0 * stride[2], g + t0 * stride[3]
-        G = load_line(g_n, stride[3], 0, left, tiles.C)  # log decays of the chunk: [C]
+        lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(0).to(tl.int64) * N * tiles.C)
         if GRADIENT:
-            kept = states + (bh * N + n) * d * d
             if REVERSE:
-                h_in = load_state(kept, h_strides, column, tiles)  # the state before the chunk: [A,BV], [B,BV]
+                h_in = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # [A,BV], [B,BV]
                 both = tl.sum(tl.sum(h[0] * h_in[0], 1), 0) + tl.sum(tl.sum(h[1] * h_in[1], 1), 0)
-                tl.store(crossed + (tile * tl.num_programs(0) + bh) * N + n, tl.exp(tl.sum(G, 0)) * both)
+                tl.store(crossed + (tile * tl.num_programs(0) + bh) * N + n, carry(lines_n, tiles) * both)
             else:
-                store_state(kept, h, h_strides, column, tiles)
+                store_state(states + (bh * N + n) * d * d, h, column, tiles, TRANSPOSED)
         for r in range(tiles.C // tiles.BC):
-            intra, cross = chunk_output(q_n, k_n, v_n, g_n, stride, G, h, r, left, column, tiles, REVERSE)
             t = t0 + r * tiles.BC + tl.arange(0, tiles.BC)
-            inside = (t[:, None] < T) & (columns[None, :] < d)
-            tl.store(o + t[:, None] * H * d + columns[None, :], (intra + cross).to(o.dtype.element_ty), mask=inside)
+            q_r = load_heads(q_n, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,A], [BC,B]
+            o_r = chunk_cross(q_r, lines_n, h, r, tiles, REVERSE)
             if GRADIENT:
                 x_n = head_of(x, x_strides, b, head, tiles) + t0 * x_strides[1]
                 x_r = load_rows(x_n, x_strides[1], r * tiles.BC, left, column, tiles.BV, tiles)  # [BC,BV]
-                tl.store(flow + (tile * tl.num_programs(0) + bh) * T + t, tl.sum(cross * x_r, 1), mask=t < T)
-        h = chunk_write(h, k_n, v_n, g_n, stride, G, left, column, tiles, REVERSE)
-    store_state(h_end + bh * d * d, h, h_strides, column, tiles)
+                tl.store(flow + (tile * tl.num_programs(0) + bh) * T + t, tl.sum(o_r * x_r, 1), mask=t < T)
+            o_r = chunk_intra(o_r, q_r, k_n, v_n, g_n, stride, lines_n, r, left, column, tiles, REVERSE)
+            inside = (t[:, None] < T) & (columns[None, :] < d)
+            tl.store(o + t[:, None] * H * d + columns[None, :], o_r.to(o.dtype.element_ty), mask=inside)
+        h = chunk_write(h, k_n, v_n, stride, lines_n, left, column, tiles, REVERSE)
+    store_state(h_end + bh * d * d, h, column, tiles, TRANSPOSED)

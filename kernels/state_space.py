@@ -23,7 +23,7 @@ import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .chunk import Tiles
+from .chunk import Tiles, sum_decays
 from .chunk_parallel import chunk_outputs, chunk_states, decay_gradient, pass_states
 from .chunk_walk import walk
 
@@ -61,12 +61,14 @@ def value_columns(d: int) -> int:
 
 
 def tiles_for(d: int, chunk: int, dtype: torch.dtype, aligned: int) -> Tiles:
-    rows = 32 if dtype == torch.float32 else 64  # float32 has no tensor cores to feed: smaller tiles, fewer registers
-    return Tiles(d, chunk, min(chunk, rows), *key_columns(d), value_columns(d), aligned)
+    import os
+    rows = int(os.environ.get("X_ROWS","64"))
+    return Tiles(d, chunk, min(chunk, rows), *key_columns(d), value_columns(d), aligned, os.environ.get("X_PREC","ieee"))
 
 
 def options(kernel, tiles: Tiles, device: torch.device) -> dict[str, int]:
-    return dict(num_warps=4, num_stages=1)
+    import os
+    return dict(num_warps=int(os.environ.get("X_W","4")), num_stages=1)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -85,6 +87,8 @@ class Launcher:
         self.tiles = tiles_for(d, chunk, q.dtype, math.gcd(16, *(s for x in rows for s in x.stride()[:3])))
         self.columns = triton.cdiv(d, self.tiles.BV)  # tiles of value columns
         self.blocks = self.N * chunk // self.tiles.BC
+        self.lines = self.new(4, self.heads, self.N * chunk)
+        self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N)
 
     def run(self, kernel, grid: tuple[int, ...], **arguments) -> None:
         kernel[grid](**arguments, T=self.T, H=self.H, tiles=self.tiles, **options(kernel, self.tiles, self.g.device))
@@ -97,10 +101,6 @@ class Launcher:
         rows |= dict(g=self.g)
         return rows | {f"{name}_strides": x.stride()[:3] for name, x in rows.items()}
 
-    def turned(self, transposed: bool) -> dict:
-        """Strides of a state's rows and columns."""
-        return dict(h_strides=(1, self.tiles.d) if transposed else (self.tiles.d, 1))
-
     def walk(self, q, k, v, start, o, end, *, x=None, states=None, transposed=False, reverse=False):
         """Fills o and end. For gradients (x, states given): -> flow [B*H,T], crossed [B*H,N]."""
         gradient = x is not None
@@ -110,9 +110,8 @@ class Launcher:
             walk,
             (self.heads, self.columns),
             **self.operands(q=q, k=k, v=v, x=x if gradient else q),
-            **self.turned(transposed),
-            **dict(h_start=start, o=o, h_end=end, flow=flow, states=states if gradient else self.g, crossed=crossed),
-            **dict(REVERSE=reverse, GRADIENT=gradient),
+            **dict(lines=self.lines, h_start=start, o=o, h_end=end, flow=flow, states=states if gradient else self.g, crossed=crossed),
+            **dict(TRANSPOSED=transposed, REVERSE=reverse, GRADIENT=gradient),
         )
         return (flow.sum(0), crossed.sum(0)) if gradient else None
 
@@ -123,14 +122,14 @@ class Launcher:
         d = self.tiles.d
         states = self.new(self.heads, self.N, d, d)
         grid = (self.N, self.columns, self.heads)
-        self.run(chunk_states, grid, **self.operands(k=k, v=v), states=states, REVERSE=reverse)
+        rows = dict(k=k, v=v, k_strides=k.stride()[:3], v_strides=v.stride()[:3])
+        self.run(chunk_states, grid, **rows, lines=self.lines, states=states, REVERSE=reverse)
         parts = triton.cdiv(d * d, PASS)
         crossed = self.new(parts, self.heads, self.N) if reverse else self.g
         self.run(
             pass_states,
             (self.heads, parts),
-            **self.operands(),
-            **dict(states=states, h_start=start, h_end=end, h_in=h_in if reverse else self.g, crossed=crossed),
+            **dict(lines=self.lines, states=states, h_start=start, h_end=end, h_in=h_in if reverse else self.g, crossed=crossed),
             **dict(N=self.N, W=PASS, REVERSE=reverse),
         )
         return (states, crossed.sum(0)) if reverse else states
@@ -143,8 +142,8 @@ class Launcher:
             chunk_outputs,
             (self.blocks, self.columns, self.heads),
             **self.operands(q=q, k=k, v=v, x=x if gradient else q),
-            **self.turned(transposed),
-            **dict(states=states, o=o, flow=flow, REVERSE=reverse, GRADIENT=gradient),
+            **dict(lines=self.lines, states=states, o=o, flow=flow, N=self.N),
+            **dict(TRANSPOSED=transposed, REVERSE=reverse, GRADIENT=gradient),
         )
         return flow.sum(0) if gradient else None
 
@@ -155,7 +154,7 @@ class Launcher:
             decay_gradient,
             (self.blocks, self.heads),
             **self.operands(q=q, k=k, v=v, do=do),
-            **dict(read=read, wrote=wrote, crossed=crossed, dg=dg),
+            **dict(lines=self.lines, N=self.N, read=read, wrote=wrote, crossed=crossed, dg=dg),
         )
         return dg
 
@@ -207,6 +206,10 @@ class _Chunked(torch.autograd.Function):
 class _Recorder(Launcher):
     """Notes launches instead of making them."""
 
+    def __init__(self, *arguments):
+        self.noted = []
+        super().__init__(*arguments)
+
     def run(self, kernel, grid, **arguments):
         arguments |= dict(T=self.T, H=self.H, tiles=self.tiles)
         self.noted.append((kernel, grid, arguments, options(kernel, self.tiles, self.g.device)))
@@ -221,7 +224,6 @@ def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
         q, k, v, do = (torch.empty(B, T, H, d, dtype=dtype, device="meta") for _ in range(4))
         g, h, dh = (torch.empty(shape, device="meta") for shape in ((B, T, H), (B, H, d, d), (B, H, d, d)))
         launch = _Recorder(q, k, v, g, chunk, do)
-        launch.noted = []
         forward(launch, form, q, k, v, h)
         backward(launch, form, q, k, v, h, do, dh)
         found += [_specimen(form, *noted) for noted in launch.noted]

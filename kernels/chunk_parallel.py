@@ -2,24 +2,26 @@
 
 What it computes, in three launches, with the very functions that `chunk_walk.walk` calls in its loop:
 
-    chunk_states    all chunks at once    what every chunk writes, starting from nothing      Eq. ssm-state, its second term
-    pass_states     along the chunks      h <- carry h + write, leaving the state before every chunk     Eq. ssm-state
-    chunk_outputs   all blocks at once    o from the state before the chunk and from the chunk       Eq. ssm-intra, Eq. ssm-cross
+    chunk_states    all chunks at once    what every chunk writes                      Eq. ssm-state, its second term
+    pass_states     along the chunks      h <- carry h + write, keeping every h        Eq. ssm-state
+    chunk_outputs   all blocks at once    o from the chunk and the state before it     Eq. ssm-intra, Eq. ssm-cross
 
 and `decay_gradient`, which serves both forms: all chunks are at hand by the time dg is collected.
 
-Glossary: chunk.py, and the table there of how o, dQ, dV and dK are one computation; x, flow, crossed as in chunk_walk.py. Besides:
+Glossary: chunk.py, and the table there of how o, dQ, dV and dK are one computation; x, flow, crossed: chunk_walk.py.
+Besides:
 
     name      shape          meaning
-    states    [B*H,N,d,d]    first what every chunk writes, then, in place, the state before every chunk (REVERSE: after)
+    states    [B*H,N,d,d]    first what every chunk writes; then, in place, the state before it (REVERSE: after it)
     h_in      [B*H,N,d,d]    when the gradients of the states are passed along: the states themselves
     W         [BC,BC]        dP * P: what g_i contributes to, wherever j < i <= c
 """
 
 from __future__ import annotations
 
-from . import runtime  # noqa: F401, I001  first: decides how kernels run before any is defined
+from . import runtime  # noqa: F401  first: decides how kernels run before any of them is defined
 
+# isort: split
 import triton
 import triton.language as tl
 
@@ -105,13 +107,12 @@ def chunk_outputs(
     lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(2).to(tl.int64) * N * tiles.C)
     t, columns = t0 + r * tiles.BC + tl.arange(0, tiles.BC), column + tl.arange(0, tiles.BV)
     h = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # before the chunk: [A,BV], [B,BV]
-    q_r = load_heads(q_n, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,A], [BC,B]
-    o_r = chunk_cross(q_r, lines_n, h, r, tiles, REVERSE)
+    o_r = chunk_cross(q_n, h, stride, lines_n, r, left, tiles, REVERSE)
     if GRADIENT:
         x_n = head_of(x, x_strides, b, head, tiles) + t0 * x_strides[1]
         x_r = load_rows(x_n, x_strides[1], r * tiles.BC, left, column, tiles.BV, tiles)  # [BC,BV]
         tl.store(flow + (tile * tl.num_programs(2) + bh) * T + t, tl.sum(o_r * x_r, 1), mask=t < T)
-    o_r = chunk_intra(o_r, q_r, k_n, v_n, g_n, stride, lines_n, r, left, column, tiles, REVERSE)
+    o_r = chunk_intra(o_r, q_n, k_n, v_n, g_n, stride, lines_n, r, left, column, tiles, REVERSE)
     o += (b * T * H + head) * d  # o is new and contiguous: [B,T,H,d]
     inside = (t[:, None] < T) & (columns[None, :] < d)
     tl.store(o + t[:, None] * H * d + columns[None, :], o_r.to(o.dtype.element_ty), mask=inside)
@@ -135,9 +136,9 @@ def decay_gradient(
     T, H, N, tiles: tl.constexpr,
 ):
     # fmt: on
-    """One program: dg of block s of chunk n, head bh. g_i lies between tokens j < i <= c; dg_i is the sum of all that passes
-    from such a j to such a c. Sorted by where j and c are, seen from the block: nothing is subtracted, so that nothing cancels
-    when the decay is strong.
+    """One program: dg of block s of chunk n, head bh. g_i lies between any tokens j < i <= c, and dg_i is the sum of
+    all that passes from such a j to such a c. Sorted by where j and c are, seen from the block. Sums only:
+    nothing cancels, however strong the decay.
 
         j before, c inside    reads      summed over c >= i
         j inside, c after     writes     summed over j < i

@@ -1,7 +1,7 @@
 """The chunked gated state space on Triton: launchers, and how PyTorch's autograd reaches them.
 
-What it computes: o, state = chunked(q, k, v, g, state), forward and backward, as `pspin_lite.state_space.chunked` does in PyTorch
-(Eq. ssm-mask, Eq. ssm-intra, Eq. ssm-cross, Eq. ssm-state; the backward pass is derived there).
+What it computes: o, state = chunked(q, k, v, g, state), forward and backward, as pspin_lite/state_space.py does in
+PyTorch (Eq. ssm-mask, Eq. ssm-intra, Eq. ssm-cross, Eq. ssm-state; the backward pass is derived there).
 
     file                what is in it
     chunk.py            what is done with one chunk; the table of o, dQ, dV, dK as one computation
@@ -14,8 +14,9 @@ Shapes: q, k, v [B,T,H,d]; g [B,T,H], log decays in [-inf, 0]; state [B,H,d,d], 
 
 from __future__ import annotations
 
-from . import runtime  # noqa: F401, I001  first: decides how kernels run before any is defined
+from . import runtime  # noqa: F401  first: decides how kernels run before any of them is defined
 
+# isort: split
 import math
 
 import torch
@@ -60,15 +61,27 @@ def value_columns(d: int) -> int:
     return 16 if 0 < d % 32 <= 16 else 32
 
 
-def tiles_for(d: int, chunk: int, dtype: torch.dtype, aligned: int) -> Tiles:
-    import os
-    rows = int(os.environ.get("X_ROWS","64"))
-    return Tiles(d, chunk, min(chunk, rows), *key_columns(d), value_columns(d), aligned, os.environ.get("X_PREC","ieee"))
+def tiles_for(d: int, chunk: int, dtype: torch.dtype, form: str, aligned: int = 1) -> Tiles:
+    """Sizes with which no kernel spills registers at the paper's widths (68, 88) and chunks (64, 128).
+
+    Blocks of 64 rows feed tensor cores best. Walking, the state takes up registers as well: 32 rows. Products of
+    float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and keep operands in registers: 16 rows."""
+    if dtype == torch.float32:
+        rows, columns = 16, 16 if form == "walk" else 32
+    else:
+        rows, columns = 32 if form == "walk" else 64, value_columns(d)
+    return Tiles(d, chunk, min(chunk, rows), *key_columns(d), columns, aligned, "ieee")
 
 
-def options(kernel, tiles: Tiles, device: torch.device) -> dict[str, int]:
-    import os
-    return dict(num_warps=int(os.environ.get("X_W","4")), num_stages=1)
+def options(kernel, tiles: Tiles) -> dict[str, int]:
+    """More warps where more registers are needed. One stage: what a load brings is used at once."""
+    if kernel in (sum_decays, pass_states):
+        warps = 4
+    elif kernel is walk:
+        warps = 8
+    else:
+        warps = 2 if tiles.BC == 16 else 8 if kernel is decay_gradient else 4
+    return dict(num_warps=warps, num_stages=1)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -79,19 +92,20 @@ def _rows(x: Tensor) -> Tensor:
 class Launcher:
     """Launches kernels for one q, k, v, g (and dO): they share shapes and sizes of tiles."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor, g: Tensor, chunk: int, do: Tensor | None = None):
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor, g: Tensor, chunk: int, form: str, do: Tensor | None = None):
         B, self.T, self.H, d = q.shape
         self.g, self.heads = g, B * self.H
         self.N = triton.cdiv(self.T, chunk)
         rows = [x for x in (q, k, v, do) if x is not None]
-        self.tiles = tiles_for(d, chunk, q.dtype, math.gcd(16, *(s for x in rows for s in x.stride()[:3])))
+        aligned = math.gcd(16, *(s for x in rows for s in x.stride()[:3]))
+        self.tiles = tiles_for(d, chunk, q.dtype, form, aligned)
         self.columns = triton.cdiv(d, self.tiles.BV)  # tiles of value columns
         self.blocks = self.N * chunk // self.tiles.BC
         self.lines = self.new(4, self.heads, self.N * chunk)
         self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N)
 
     def run(self, kernel, grid: tuple[int, ...], **arguments) -> None:
-        kernel[grid](**arguments, T=self.T, H=self.H, tiles=self.tiles, **options(kernel, self.tiles, self.g.device))
+        kernel[grid](**arguments, T=self.T, H=self.H, tiles=self.tiles, **options(kernel, self.tiles))
 
     def new(self, *shape: int) -> Tensor:
         return self.g.new_empty(shape)
@@ -110,7 +124,15 @@ class Launcher:
             walk,
             (self.heads, self.columns),
             **self.operands(q=q, k=k, v=v, x=x if gradient else q),
-            **dict(lines=self.lines, h_start=start, o=o, h_end=end, flow=flow, states=states if gradient else self.g, crossed=crossed),
+            **dict(
+                lines=self.lines,
+                h_start=start,
+                o=o,
+                h_end=end,
+                flow=flow,
+                states=states if gradient else self.g,
+                crossed=crossed,
+            ),
             **dict(TRANSPOSED=transposed, REVERSE=reverse, GRADIENT=gradient),
         )
         return (flow.sum(0), crossed.sum(0)) if gradient else None
@@ -129,7 +151,14 @@ class Launcher:
         self.run(
             pass_states,
             (self.heads, parts),
-            **dict(lines=self.lines, states=states, h_start=start, h_end=end, h_in=h_in if reverse else self.g, crossed=crossed),
+            **dict(
+                lines=self.lines,
+                states=states,
+                h_start=start,
+                h_end=end,
+                h_in=h_in if reverse else self.g,
+                crossed=crossed,
+            ),
             **dict(N=self.N, W=PASS, REVERSE=reverse),
         )
         return (states, crossed.sum(0)) if reverse else states
@@ -192,14 +221,14 @@ class _Chunked(torch.autograd.Function):
         q, k, v, start = _rows(q), _rows(k), _rows(v), start.contiguous()
         ctx.save_for_backward(q, k, v, g, start)
         ctx.chunk, ctx.form = chunk, form
-        return forward(Launcher(q, k, v, g, chunk), form, q, k, v, start)
+        return forward(Launcher(q, k, v, g, chunk, form), form, q, k, v, start)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, do, dend):
         q, k, v, g, start = ctx.saved_tensors
         do, dend = _rows(do), dend.contiguous()
-        launch = Launcher(q, k, v, g, ctx.chunk, do)
+        launch = Launcher(q, k, v, g, ctx.chunk, ctx.form, do)
         return *backward(launch, ctx.form, q, k, v, start, do, dend), None, None
 
 
@@ -212,18 +241,18 @@ class _Recorder(Launcher):
 
     def run(self, kernel, grid, **arguments):
         arguments |= dict(T=self.T, H=self.H, tiles=self.tiles)
-        self.noted.append((kernel, grid, arguments, options(kernel, self.tiles, self.g.device)))
+        self.noted.append((kernel, grid, arguments, options(kernel, self.tiles)))
 
 
 def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
-    """How every kernel is launched at the paper's shapes (byte: heads of 88, 2048 tokens; subword: 68, 1024), without launching
-    anything: the launchers above run on tensors without memory, and their launches are noted."""
+    """How every kernel is launched at the paper's shapes (byte: heads of 88, 2048 tokens; subword: 68, 1024). Nothing
+    is launched: the functions above run on tensors without memory, and their launches are noted."""
     B, T, H = 1, 1024 if d == 68 else 2048, 8
     found = []
     for form in ("walk", "parallel"):
         q, k, v, do = (torch.empty(B, T, H, d, dtype=dtype, device="meta") for _ in range(4))
         g, h, dh = (torch.empty(shape, device="meta") for shape in ((B, T, H), (B, H, d, d), (B, H, d, d)))
-        launch = _Recorder(q, k, v, g, chunk, do)
+        launch = _Recorder(q, k, v, g, chunk, form, do)
         forward(launch, form, q, k, v, h)
         backward(launch, form, q, k, v, h, do, dh)
         found += [_specimen(form, *noted) for noted in launch.noted]
@@ -250,7 +279,8 @@ def _specimen(form, kernel, grid, arguments, how) -> dict:
                 elif x % 16 == 0:
                     attrs[path] = [["tt.divisibility", 16]]
     flags = [name.lower() for name in ("REVERSE", "GRADIENT") if arguments.get(name)]
-    form = form if kernel is not decay_gradient else "both"
     name = " ".join([form, kernel.__name__, *flags])
     programs = math.prod(grid)
-    return dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, attrs=attrs, programs=programs) | how
+    return (
+        dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, attrs=attrs, programs=programs) | how
+    )

@@ -14,7 +14,7 @@ BACKENDS = ("auto", "torch", "triton")
 
 
 def triton_mode() -> tuple[str, str]:
-    """How Triton would run here ("compiled", "interpreted" or "absent"), and why. Needs no driver, imports no kernel."""
+    """How Triton would run here ("compiled", "interpreted", "absent"), and why. Needs no driver, imports no kernel."""
     if importlib.util.find_spec("triton") is None:
         reason = (
             "Triton is published for Linux only" if sys.platform != "linux" else "the package triton is not installed"
@@ -30,7 +30,7 @@ def triton_mode() -> tuple[str, str]:
 def choose(backend: str, x: torch.Tensor) -> str:
     """The backend for tensors like `x`: "torch" or "triton". "auto" takes Triton for CUDA tensors where it compiles."""
     checks.choice("backend", backend, BACKENDS)
-    if backend == "torch" or x.dtype == torch.float64 and backend == "auto":
+    if backend == "torch" or (x.dtype == torch.float64 and backend == "auto"):
         return "torch"
     mode, reason = triton_mode()
     if backend == "auto":
@@ -38,5 +38,7 @@ def choose(backend: str, x: torch.Tensor) -> str:
     if mode == "absent":
         raise checks.wrong("backend", "'triton'", f"'auto' or 'torch' on this machine: {reason}")
     if mode == "interpreted" and x.dtype == torch.bfloat16:
-        raise checks.wrong("backend", "'triton' with bfloat16", "another dtype: the interpreter multiplies bit patterns")
+        raise checks.wrong(
+            "backend", "'triton' with bfloat16", "another dtype: the interpreter multiplies bit patterns"
+        )
     return "triton"

@@ -63,6 +63,12 @@ class Tiles(NamedTuple):
 
 
 @triton.jit
+def blocks_in(left, tiles: tl.constexpr):
+    """Blocks of a chunk that have any tokens."""
+    return tl.minimum(tl.cdiv(left, tiles.BC), tiles.C // tiles.BC)
+
+
+@triton.jit
 def head_of(x, strides, b, head, tiles: tl.constexpr):
     """Where a head of batch entry b begins in x [B,T,H,d]."""
     aligned: tl.constexpr = tiles.aligned

@@ -22,7 +22,7 @@ from . import runtime  # noqa: F401  first: decides how kernels run before any o
 import triton
 import triton.language as tl
 
-from .chunk import carry, chunk_cross, chunk_intra, chunk_write, head_of, load_rows, load_state, store_state
+from .chunk import blocks_in, carry, chunk_cross, chunk_intra, chunk_write, head_of, load_rows, load_state, store_state
 
 
 # fmt: off
@@ -60,7 +60,7 @@ def walk(
                 tl.store(crossed + (tile * tl.num_programs(0) + bh) * N + n, carry(lines_n, tiles) * both)
             else:
                 store_state(states + (bh * N + n) * d * d, h, column, tiles, TRANSPOSED)
-        for r in tl.range(tiles.C // tiles.BC, disable_licm=True):
+        for r in tl.range(blocks_in(left, tiles), disable_licm=True):
             t = t0 + r * tiles.BC + tl.arange(0, tiles.BC)
             o_r = chunk_cross(q_n, h, stride, lines_n, r, left, tiles, REVERSE)
             if GRADIENT:

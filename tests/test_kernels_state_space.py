@@ -39,10 +39,10 @@ CASES = [
     (1, 20, 1, 68, 16, "mixed"),  # the paper's widths: 64 + 16 and 64 + 32 columns
     (1, 18, 1, 88, 16, "resets"),
     (1, 16, 1, 128, 16, "learned"),  # the widest; exactly one chunk
-    (2, 33, 2, 20, 32, "resets"),
-    (1, 70, 2, 7, 64, "mixed"),  # two blocks of 32 in a chunk
-    (1, 150, 1, 6, 128, "resets"),  # four blocks in a chunk
-    (1, 150, 1, 6, 128, "slow"),
+    (2, 33, 1, 20, 32, "resets"),  # two blocks in a chunk
+    (1, 70, 1, 7, 64, "mixed"),  # four
+    (1, 130, 1, 6, 128, "resets"),  # eight
+    (1, 40, 2, 5, 128, "slow"),
     (1, 40, 1, 5, 16, "none"),
     (1, 40, 1, 5, 16, "-5"),
     (1, 40, 1, 5, 16, "-100"),
@@ -50,7 +50,7 @@ CASES = [
 ]
 HALF = [
     (1, 70, 1, 20, 64, "learned"),
-    (1, 150, 1, 6, 128, "resets"),  # two blocks of 64 in the parallel form, four of 32 in the other
+    (1, 130, 1, 6, 128, "resets"),  # two blocks of 64 in the parallel form, four of 32 in the other
     (1, 18, 1, 68, 16, "mixed"),
 ]
 
@@ -71,7 +71,10 @@ def agrees(case, form, dtype=torch.float32, module=kernels):
     expected = with_grads(recurrent, [x.double() for x in inputs])
     found = run(inputs, chunk, form, module)
     assert (found["output 0"].dtype, found["output 1"].dtype) == (dtype, torch.float32)
-    assert_same(found, expected, TOLERANCE[dtype])
+    # Below 1e-30, that is exp(-100), float32 has few digits or none; tested as absolute error.
+    floor = {name: torch.full((1,), 1e-30).double() for name in expected}
+    flat = [{name: torch.cat([x[name].flatten().double(), floor[name]]) for name in x} for x in (found, expected)]
+    assert_same(*flat, TOLERANCE[dtype])
 
 
 @pytest.mark.eq("ssm-mask", "ssm-intra", "ssm-cross", "ssm-state")
@@ -245,7 +248,7 @@ def test_seeded_bugs_are_noticed(bug, tmp_path, monkeypatch):
     copy = importlib.import_module(f"{name}.state_space")
     assert Path(copy.__file__).is_relative_to(tmp_path)
 
-    case = (1, 100, 1, 4, 128, "slow") if "between" in bug else (1, 70, 2, 17, 64, "learned")
+    case = (1, 40, 1, 17, 64, "slow") if "between" in bug else (1, 22, 2, 17, 16, "learned")
 
     def verdict(form):
         try:

@@ -167,8 +167,8 @@ def decay_gradient(
         t = tl.arange(0, tiles.C)
         carried += tl.sum(tl.where(t >= first + tiles.BC, load_line(read, 1, 0, left, tiles.C), 0.0), 0)
         carried += tl.sum(tl.where(t < first, load_line(wrote, 1, 0, left, tiles.C), 0.0), 0)
-        for c in range(s, blocks_in(left, tiles)):
-            for j in range(0, s + 1):
+        for c in tl.range(s, blocks_in(left, tiles), disable_licm=True):
+            for j in tl.range(0, s + 1, disable_licm=True):
                 if c > j:
                     W = weights(q, k, v, do, stride, c, j, left, tiles) * mask_across(lines_n, c, j, tiles, False)
                     if c == s:

@@ -69,7 +69,7 @@ def tiles_for(d: int, chunk: int, dtype: torch.dtype, form: str, aligned: int = 
     if dtype == torch.float32:
         rows, columns = 16, 16 if form == "walk" else 32
     else:
-        rows, columns = 32 if form == "walk" else 64, value_columns(d)
+        rows, columns = (32, 16) if form == "walk" else (64, value_columns(d))
     return Tiles(d, chunk, min(chunk, rows), *key_columns(d), columns, aligned, "ieee")
 
 
@@ -77,11 +77,16 @@ def options(kernel, tiles: Tiles) -> dict[str, int]:
     """More warps where more registers are needed. One stage: what a load brings is used at once."""
     if kernel in (sum_decays, pass_states):
         warps = 4
-    elif kernel is walk:
+    elif kernel in (walk, decay_gradient):
         warps = 8
     else:
-        warps = 2 if tiles.BC == 16 else 8 if kernel is decay_gradient else 4
-    return dict(num_warps=warps, num_stages=1)
+        warps = 2 if tiles.BC == 16 else 4
+    found = dict(num_warps=warps, num_stages=1)
+    if (
+        kernel is walk and tiles.BC == 16 and not torch.version.hip
+    ):  # else NVIDIA's assembler saves registers by spilling
+        found["maxnreg"] = 192
+    return found
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ def options(kernel, tiles: Tiles) -> dict[str, int]:
     if (
         kernel is walk and tiles.BC == 16 and not torch.version.hip
     ):  # else NVIDIA's assembler saves registers by spilling
-        found["maxnreg"] = 192
+        found["maxnreg"] = 255
     return found
 
 

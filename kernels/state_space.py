@@ -105,7 +105,7 @@ class Launcher:
         aligned = math.gcd(16, *(s for x in rows for s in x.stride()[:3]))
         self.tiles = tiles_for(d, chunk, q.dtype, form, aligned)
         self.columns = triton.cdiv(d, self.tiles.BV)  # tiles of value columns
-        self.blocks = self.N * chunk // self.tiles.BC
+        self.blocks = triton.cdiv(self.T, self.tiles.BC)  # those that have any tokens
         self.lines = self.new(4, self.heads, self.N * chunk)
         self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N)
 

@@ -88,7 +88,14 @@ def chunked(
     if chunk is None:
         chunk = 64 if q.device.type == "cpu" else 128
     checks.whole("chunk", chunk, 1)
-    backends.choose(backend, q)
+    if backends.choose(backend, q) == "triton":
+        from pspin_kernels import state_space as kernels  # only here: without Triton everything else still works
+
+        complaint = _beyond_kernels(q, chunk, kernels)
+        if complaint is None:
+            return kernels.chunked(q, k, v, g, h, chunk)
+        if backend == "triton":
+            raise complaint
     T = q.shape[1]
     chunk = min(chunk, T)
     pad = -T % chunk
@@ -174,6 +181,17 @@ class _Chunked(torch.autograd.Function):
         dG += from_start[:, -1] * (dh_out * h_in).sum((1, 2)).unsqueeze(-1)  # the carried state
         dG = rearrange(dG, "(b h n) c -> b (n c) h", b=B, h=H)
         return *(_from_chunks(x, B, H) for x in (dQ, dK, dV)), dG, dh.view(B, H, d, d), None
+
+
+def _beyond_kernels(q: Tensor, chunk: int, kernels) -> ValueError | None:
+    """What about these arguments the Triton kernels cannot do, if anything."""
+    if q.dtype == torch.float64:
+        return checks.wrong("q", "dtype torch.float64", "float32, float16 or bfloat16 for backend 'triton'")
+    if q.shape[-1] > kernels.WIDEST:
+        return checks.wrong("q", f"heads of width {q.shape[-1]}", f"at most {kernels.WIDEST} for backend 'triton'")
+    if chunk not in kernels.CHUNKS:
+        return checks.wrong("chunk", chunk, f"one of {', '.join(map(str, kernels.CHUNKS))} for backend 'triton'")
+    return None
 
 
 def _to_chunks(x: Tensor, C: int) -> Tensor:

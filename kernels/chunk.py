@@ -1,0 +1,242 @@
+"""What both forms of the chunked state space do with one chunk: its decays, its output, its write.
+
+`chunk_walk.py` calls these functions in a loop along the sequence, `chunk_parallel.py` once a chunk, each in a program
+of its own. Nothing here knows which of the two it serves: that is why they are the same computation.
+
+What it computes, for a chunk of C tokens with the state h_in before it
+
+    o     = (Q K^T * M) V + from_start * (Q h_in)        Eq. ssm-mask, Eq. ssm-intra, Eq. ssm-cross
+    h_out = carry h_in + K^T (to_end * V)                Eq. ssm-state
+
+One computation, four uses. The backward pass (derived in pspin_lite/state_space.py) consists of the same two lines with
+the letters exchanged. For dV and dK time runs backwards (REVERSE): M is transposed, from_start and to_end swap.
+
+    result  "q"  "k"  "v"  "h"                 REVERSE
+    o       Q    K    V    h, from the left    no
+    dQ      dO   V    K    h^T                 no
+    dV      K    Q    dO   h', from the right  yes         h' is the gradient of the state
+    dK      V    dO   Q    h'^T                yes
+
+Glossary
+    name     shape           meaning
+    q, k, v  [BC,A], [BC,B]  rows of a block. A head's width d is held as two blocks of columns, A + B, powers of two,
+                             at least 16: 64 + 16 for d = 68, 64 + 32 for d = 88 (not 128). Zeros past d
+    h        [A,BV], [B,BV]  a tile of the state: all its rows (keys), BV of its columns (values)
+    g        [BC]            log decays, each in [-inf, 0]; zero past the end of the sequence
+    lines    [4,B*H,N*C]     log decays added up, see `sum_decays`
+    M        [BC,BC]         one block of the decay mask; M[c,j] = what is left of token j at token c
+    P        [BC,BC]         decayed scores, Q K^T * M
+    C, BC    int             tokens in a chunk, in a block: a chunk is worked on in C / BC blocks, to keep tiles small
+    r, s     int             numbers of blocks inside the chunk
+    left     int             tokens from the chunk's first to the end of the sequence; nothing beyond is loaded
+    tiles    Tiles           all these sizes
+
+Strong decay is exact. Every exponent is a sum of log decays, all <= 0, and nothing is ever subtracted: exp(-inf) is 0,
+there is no inf - inf. Between two blocks the segment j+1..c is cut in three: the rest of j's block (TAIL), whole blocks
+in between, the beginning of c's block (HEAD).
+"""
+
+from __future__ import annotations
+
+from . import runtime  # noqa: F401  first: decides how kernels run before any of them is defined
+
+# isort: split
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+
+FROM_START, TO_END, HEAD, TAIL = (tl.constexpr(i) for i in range(4))  # the four lines of `lines`
+
+
+class Tiles(NamedTuple):
+    """How a chunk is cut up: known when a kernel is compiled."""
+
+    d: int  # width of a head
+    C: int  # tokens in a chunk
+    BC: int  # tokens in a block
+    A: int  # columns of a head in its first block
+    B: int  # and in its second
+    BV: int  # columns of values in one program
+    aligned: int  # heads begin at multiples of this many elements: what a single load may bring
+    precision: str  # of products of float32 numbers
+
+
+@triton.jit
+def blocks_in(left, tiles: tl.constexpr):
+    """Blocks of a chunk that have any tokens."""
+    return tl.minimum(tl.cdiv(left, tiles.BC), tiles.C // tiles.BC)
+
+
+@triton.jit
+def head_of(x, strides, b, head, tiles: tl.constexpr):
+    """Where a head of batch entry b begins in x [B,T,H,d]."""
+    aligned: tl.constexpr = tiles.aligned
+    return x + tl.multiple_of(b * strides[0] + head * strides[2], aligned)
+
+
+@triton.jit
+def load_rows(x, stride, first, left, column, W: tl.constexpr, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
+    """Rows first.., columns column.. of a head -> [BC,W]; zero past the sequence and past the width d."""
+    t = first + tl.arange(0, tiles.BC)
+    c = column + tl.arange(0, W)
+    inside = (t[:, None] < left) & (c[None, :] < tiles.d)
+    return tl.load(x + t[:, None] * stride + c[None, :], mask=inside, other=0.0, eviction_policy=KEEP)
+
+
+@triton.jit
+def load_heads(x, stride, first, left, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
+    """Rows first.., the whole width of a head -> [BC,A], [BC,B]."""
+    return (
+        load_rows(x, stride, first, left, 0, tiles.A, tiles, KEEP),
+        load_rows(x, stride, first, left, tiles.A, tiles.B, tiles, KEEP),
+    )
+
+
+@triton.jit
+def load_line(x, stride, first, left, W: tl.constexpr):
+    """One number a token (a decay, a flow) -> [W]; zero past the sequence."""
+    t = first + tl.arange(0, W)
+    return tl.load(x + t * stride, mask=t < left, other=0.0)
+
+
+@triton.jit
+def state_at(row, W: tl.constexpr, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """Offsets and mask of W rows, BV columns of a state [d,d] or, TRANSPOSED, of h^T in the memory of h."""
+    i, c = row + tl.arange(0, W)[:, None], column + tl.arange(0, tiles.BV)[None, :]
+    return i + c * tiles.d if TRANSPOSED else i * tiles.d + c, (i < tiles.d) & (c < tiles.d)
+
+
+@triton.jit
+def load_state(h, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """A tile of a state -> [A,BV], [B,BV]."""
+    at_a, in_a = state_at(0, tiles.A, column, tiles, TRANSPOSED)
+    at_b, in_b = state_at(tiles.A, tiles.B, column, tiles, TRANSPOSED)
+    return tl.load(h + at_a, mask=in_a, other=0.0), tl.load(h + at_b, mask=in_b, other=0.0)
+
+
+@triton.jit
+def store_state(h, tile, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
+    at_a, in_a = state_at(0, tiles.A, column, tiles, TRANSPOSED)
+    at_b, in_b = state_at(tiles.A, tiles.B, column, tiles, TRANSPOSED)
+    tl.store(h + at_a, tile[0], mask=in_a)
+    tl.store(h + at_b, tile[1], mask=in_b)
+
+
+@triton.jit
+def sum_decays(g, lines, g_strides, T, H, N, tiles: tl.constexpr):
+    """One program: the log decays of chunk n of head bh, added up once for all kernels that follow. For every token c:
+
+    FROM_START  g_0 + ... + g_c over the chunk       HEAD  the same over c's block only
+    TO_END      g_{c+1} + ... + g_last of the chunk  TAIL  the same over c's block only
+    """
+    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    t0 = n * tiles.C
+    g += bh // H * g_strides[0] + bh % H * g_strides[2] + t0 * g_strides[1]
+    lines += bh * N * tiles.C + t0
+    size = tl.num_programs(1).to(tl.int64) * N * tiles.C
+    i = tl.arange(0, tiles.C)
+    for r in range(tiles.C // tiles.BC):
+        c = r * tiles.BC + tl.arange(0, tiles.BC)
+        G = load_line(g, g_strides[1], 0, T - t0, tiles.C)[None, :]  # log decays of the chunk: [1,C]
+        before, after = i[None, :] <= c[:, None], i[None, :] > c[:, None]  # [BC,C]
+        block = (i[None, :] >= r * tiles.BC) & (i[None, :] < (r + 1) * tiles.BC)
+        tl.store(lines + FROM_START * size + c, tl.sum(tl.where(before, G, 0.0), 1))
+        tl.store(lines + TO_END * size + c, tl.sum(tl.where(after, G, 0.0), 1))
+        tl.store(lines + HEAD * size + c, tl.sum(tl.where(before & block, G, 0.0), 1))
+        tl.store(lines + TAIL * size + c, tl.sum(tl.where(after & block, G, 0.0), 1))
+
+
+@triton.jit
+def load_sums(lines, line: tl.constexpr, first, tiles: tl.constexpr):
+    """One of the four lines, from token `first` of the chunk on -> [BC]. `lines`: the chunk's place, a line's size."""
+    return tl.load(lines[0] + line * lines[1] + first + tl.arange(0, tiles.BC))
+
+
+@triton.jit
+def carry(lines, tiles: tl.constexpr):
+    """What is left at the chunk's end of the state before it: one number."""
+    return tl.exp(tl.load(lines[0] + FROM_START * lines[1] + tiles.C - 1))
+
+
+@triton.jit
+def mask_within(g, REVERSE: tl.constexpr):
+    """Eq. ssm-mask inside one block: [BC] -> [BC,BC]. Each column j (REVERSE: row j) adds up g_{j+1}..g_c by itself."""
+    i = tl.arange(0, g.shape[0])
+    if REVERSE:
+        segment = tl.cumsum(tl.where(i[None, :] > i[:, None], g[None, :], 0.0), 1)  # [j,c]
+        M = tl.where(i[None, :] >= i[:, None], tl.exp(segment), 0.0)
+    else:
+        segment = tl.cumsum(tl.where(i[:, None] > i[None, :], g[:, None], 0.0), 0)  # [c,j]
+        M = tl.where(i[:, None] >= i[None, :], tl.exp(segment), 0.0)
+    return M
+
+
+@triton.jit
+def mask_across(lines, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
+    """Eq. ssm-mask between block r (rows, reading) and block s (columns, writing): [BC,BC]."""
+    block = tl.arange(0, tiles.C // tiles.BC)
+    sums = tl.load(
+        lines[0] + HEAD * lines[1] + block * tiles.BC + tiles.BC - 1
+    )  # log decay of each whole block: [C/BC]
+    inner = (block > r) & (block < s) if REVERSE else (block > s) & (block < r)
+    between = tl.sum(tl.where(inner, sums, 0.0), 0)
+    reading = load_sums(lines, TAIL if REVERSE else HEAD, r * tiles.BC, tiles)  # [BC]
+    writing = load_sums(lines, HEAD if REVERSE else TAIL, s * tiles.BC, tiles)  # [BC]
+    return tl.exp((reading + between)[:, None] + writing[None, :])
+
+
+@triton.jit
+def scores(q, k, tiles: tl.constexpr):
+    """[BC,A]+[BC,B] twice -> [BC,BC], every row of q with every row of k."""
+    S = tl.dot(q[0], tl.trans(k[0]), input_precision=tiles.precision)
+    return tl.dot(q[1], tl.trans(k[1]), S, input_precision=tiles.precision)
+
+
+@triton.jit
+def chunk_cross(q, h, stride, lines, r, left, tiles: tl.constexpr, REVERSE: tl.constexpr):
+    """Eq. ssm-cross: what block r reads from the state -> [BC,BV]. Here and below, q, k, v, g point to the chunk's
+    first token, and `stride` says how far apart tokens are in each of them."""
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles, "evict_last")  # queries of block r: [BC,A], [BC,B]
+    dtype = q_r[
+        0
+    ].dtype  # 16-bit inputs meet 16-bit operands on the tensor cores; decays, sums and the state are float32
+    o = tl.dot(q_r[0], h[0].to(dtype), input_precision=tiles.precision)
+    o = tl.dot(q_r[1], h[1].to(dtype), o, input_precision=tiles.precision)
+    return o * tl.exp(load_sums(lines, TO_END if REVERSE else FROM_START, r * tiles.BC, tiles))[:, None]
+
+
+@triton.jit
+def chunk_intra(o, q, k, v, g, stride, lines, r, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
+    """Eq. ssm-intra: adds to o [BC,BV] what block r reads from its own chunk."""
+    if tiles.C > tiles.BC:
+        first, end = (r + 1, tiles.C // tiles.BC) if REVERSE else (0, r)
+        for s in tl.range(first, end, disable_licm=True):  # whole blocks before r (REVERSE: after r)
+            q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # again: cheaper than keeping it in registers
+            k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,A], [BC,B]
+            P = scores(q_r, k_s, tiles) * mask_across(lines, r, s, tiles, REVERSE)
+            v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+            o = tl.dot(P.to(v_s.dtype), v_s, o, input_precision=tiles.precision)
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,A], [BC,B]
+    k_r = load_heads(k, stride[1], r * tiles.BC, left, tiles)  # keys of block r itself: [BC,A], [BC,B]
+    g_r = load_line(g, stride[3], r * tiles.BC, left, tiles.BC)  # its log decays: [BC]
+    P = scores(q_r, k_r, tiles) * mask_within(g_r, REVERSE)
+    v_r = load_rows(v, stride[2], r * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+    return tl.dot(P.to(v_r.dtype), v_r, o, input_precision=tiles.precision)
+
+
+@triton.jit
+def chunk_write(h, k, v, stride, lines, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
+    """Eq. ssm-state: a tile of the state before the chunk -> the same tile after it (REVERSE: the other way)."""
+    kept = carry(lines, tiles)
+    h = (h[0] * kept, h[1] * kept)
+    for s in tl.range(tiles.C // tiles.BC, disable_licm=True):
+        k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,A], [BC,B]
+        v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+        decay = tl.exp(load_sums(lines, FROM_START if REVERSE else TO_END, s * tiles.BC, tiles))  # [BC]
+        v_s = (v_s * decay[:, None]).to(v_s.dtype)
+        h = (
+            tl.dot(tl.trans(k_s[0]), v_s, h[0], input_precision=tiles.precision),
+            tl.dot(tl.trans(k_s[1]), v_s, h[1], input_precision=tiles.precision),
+        )
+    return h

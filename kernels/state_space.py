@@ -1,0 +1,291 @@
+"""The chunked gated state space on Triton: launchers, and how PyTorch's autograd reaches them.
+
+What it computes: o, state = chunked(q, k, v, g, state), forward and backward, as pspin_lite/state_space.py does in
+PyTorch (Eq. ssm-mask, Eq. ssm-intra, Eq. ssm-cross, Eq. ssm-state; the backward pass is derived there).
+
+    file                what is in it
+    chunk.py            what is done with one chunk; the table of o, dQ, dV, dK as one computation
+    chunk_walk.py       form "walk": one program walks along the chunks, the state on chip, as in the paper
+    chunk_parallel.py   form "parallel": all chunks at once; and dg, for both forms
+    state_space.py      this one: sizes of tiles, launches, autograd
+
+Shapes: q, k, v [B,T,H,d]; g [B,T,H], log decays in [-inf, 0]; state [B,H,d,d], float32. Other names: chunk.py.
+"""
+
+from __future__ import annotations
+
+from . import runtime  # noqa: F401  first: decides how kernels run before any of them is defined
+
+# isort: split
+import math
+
+import torch
+import triton
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .chunk import Tiles, sum_decays
+from .chunk_parallel import chunk_outputs, chunk_states, decay_gradient, pass_states
+from .chunk_walk import walk
+
+CHUNKS = (16, 32, 64, 128)
+FORMS = ("auto", "walk", "parallel")
+WIDEST = 128  # columns of a head
+PASS = 256  # numbers of a state in one program of pass_states
+
+
+def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, chunk: int, form: str = "auto"):
+    """o [B,T,H,d] in the dtype of q, and the state [B,H,d,d] after the last token in float32."""
+    B, _, H, d = q.shape
+    if d > WIDEST:
+        raise ValueError(f"q: got heads of width {d}, expected at most {WIDEST}")
+    if chunk not in CHUNKS or form not in FORMS:
+        raise ValueError(f"chunk, form: got {chunk!r}, {form!r}, expected one of {CHUNKS}, one of {FORMS}")
+    if form == "auto":
+        form = "parallel" if B * H * triton.cdiv(d, value_columns(d)) < processors(q) else "walk"
+    return _Chunked.apply(q, k, v, g.float(), state.float(), chunk, form)
+
+
+def processors(x: Tensor) -> int:
+    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
+
+
+def key_columns(d: int) -> tuple[int, int]:
+    """A + B >= d, powers of two from 16 to 64, wasting as little as can be: 64 + 16 for 68, 64 + 32 for 88."""
+    sizes = [(a, b) for a in (16, 32, 64) for b in (16, 32, 64) if a >= b and a + b >= d]
+    return min(sizes, key=sum)
+
+
+def value_columns(d: int) -> int:
+    """Tiles of 32, or of 16 where those waste less: 5 * 16 for 68, 3 * 32 for 88."""
+    return 16 if 0 < d % 32 <= 16 else 32
+
+
+def tiles_for(d: int, chunk: int, dtype: torch.dtype, form: str, aligned: int = 1) -> Tiles:
+    """Sizes with which no kernel spills registers at the paper's widths (68, 88) and chunks (64, 128).
+
+    Blocks of 64 rows feed tensor cores best. Walking, the state takes up registers as well: 32 rows. Products of
+    float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and keep operands in registers: 16 rows."""
+    if dtype == torch.float32:
+        rows, columns = 16, 16 if form == "walk" else 32
+    else:
+        rows, columns = (32, 16) if form == "walk" else (64, value_columns(d))
+    return Tiles(d, chunk, min(chunk, rows), *key_columns(d), columns, aligned, "ieee")
+
+
+def options(kernel, tiles: Tiles) -> dict[str, int]:
+    """More warps where more registers are needed. One stage: what a load brings is used at once."""
+    if kernel in (sum_decays, pass_states):
+        warps = 4
+    elif kernel in (walk, decay_gradient):
+        warps = 8
+    else:
+        warps = 2 if tiles.BC == 16 else 4
+    found = dict(num_warps=warps, num_stages=1)
+    if (
+        kernel is walk and tiles.BC == 16 and not torch.version.hip
+    ):  # else NVIDIA's assembler saves registers by spilling
+        found["maxnreg"] = 255
+    return found
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Any strides will do, as long as the columns of a head lie side by side."""
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+class Launcher:
+    """Launches kernels for one q, k, v, g (and dO): they share shapes and sizes of tiles."""
+
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor, g: Tensor, chunk: int, form: str, do: Tensor | None = None):
+        B, self.T, self.H, d = q.shape
+        self.g, self.heads = g, B * self.H
+        self.N = triton.cdiv(self.T, chunk)
+        rows = [x for x in (q, k, v, do) if x is not None]
+        aligned = math.gcd(16, *(s for x in rows for s in x.stride()[:3]))
+        self.tiles = tiles_for(d, chunk, q.dtype, form, aligned)
+        self.columns = triton.cdiv(d, self.tiles.BV)  # tiles of value columns
+        self.blocks = triton.cdiv(self.T, self.tiles.BC)  # those that have any tokens
+        self.lines = self.new(4, self.heads, self.N * chunk)
+        self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N)
+
+    def run(self, kernel, grid: tuple[int, ...], **arguments) -> None:
+        kernel[grid](**arguments, T=self.T, H=self.H, tiles=self.tiles, **options(kernel, self.tiles))
+
+    def new(self, *shape: int) -> Tensor:
+        return self.g.new_empty(shape)
+
+    def operands(self, **rows: Tensor) -> dict:
+        """Tensors and their strides, under the names that kernels give them."""
+        rows |= dict(g=self.g)
+        return rows | {f"{name}_strides": x.stride()[:3] for name, x in rows.items()}
+
+    def walk(self, q, k, v, start, o, end, *, x=None, states=None, transposed=False, reverse=False):
+        """Fills o and end. For gradients (x, states given): -> flow [B*H,T], crossed [B*H,N]."""
+        gradient = x is not None
+        flow = self.new(self.columns, self.heads, self.T) if gradient else self.g
+        crossed = self.new(self.columns, self.heads, self.N) if gradient else self.g
+        self.run(
+            walk,
+            (self.heads, self.columns),
+            **self.operands(q=q, k=k, v=v, x=x if gradient else q),
+            **dict(
+                lines=self.lines,
+                h_start=start,
+                o=o,
+                h_end=end,
+                flow=flow,
+                states=states if gradient else self.g,
+                crossed=crossed,
+            ),
+            **dict(TRANSPOSED=transposed, REVERSE=reverse, GRADIENT=gradient),
+        )
+        return (flow.sum(0), crossed.sum(0)) if gradient else None
+
+    def states(self, k, v, start, end, *, h_in=None):
+        """Fills end. -> the state before every chunk [B*H,N,d,d]. With h_in, backwards: the gradient of the state after
+        every chunk, and crossed [B*H,N]."""
+        reverse = h_in is not None
+        d = self.tiles.d
+        states = self.new(self.heads, self.N, d, d)
+        grid = (self.N, self.columns, self.heads)
+        rows = dict(k=k, v=v, k_strides=k.stride()[:3], v_strides=v.stride()[:3])
+        self.run(chunk_states, grid, **rows, lines=self.lines, states=states, REVERSE=reverse)
+        parts = triton.cdiv(d * d, PASS)
+        crossed = self.new(parts, self.heads, self.N) if reverse else self.g
+        self.run(
+            pass_states,
+            (self.heads, parts),
+            **dict(
+                lines=self.lines,
+                states=states,
+                h_start=start,
+                h_end=end,
+                h_in=h_in if reverse else self.g,
+                crossed=crossed,
+            ),
+            **dict(N=self.N, W=PASS, REVERSE=reverse),
+        )
+        return (states, crossed.sum(0)) if reverse else states
+
+    def outputs(self, q, k, v, states, o, *, x=None, transposed=False, reverse=False):
+        """Fills o. For gradients (x given): -> flow [B*H,T]."""
+        gradient = x is not None
+        flow = self.new(self.columns, self.heads, self.T) if gradient else self.g
+        self.run(
+            chunk_outputs,
+            (self.blocks, self.columns, self.heads),
+            **self.operands(q=q, k=k, v=v, x=x if gradient else q),
+            **dict(lines=self.lines, states=states, o=o, flow=flow, N=self.N),
+            **dict(TRANSPOSED=transposed, REVERSE=reverse, GRADIENT=gradient),
+        )
+        return flow.sum(0) if gradient else None
+
+    def decay_gradient(self, q, k, v, do, read, wrote, crossed):
+        """-> dg [B,T,H]."""
+        dg = self.new(*self.g.shape)
+        self.run(
+            decay_gradient,
+            (self.blocks, self.heads),
+            **self.operands(q=q, k=k, v=v, do=do),
+            **dict(lines=self.lines, N=self.N, read=read, wrote=wrote, crossed=crossed, dg=dg),
+        )
+        return dg
+
+
+def forward(launch: Launcher, form: str, q, k, v, start):
+    o, end = q.new_empty(q.shape), torch.empty_like(start)
+    if form == "walk":
+        launch.walk(q, k, v, start, o, end)
+    else:
+        launch.outputs(q, k, v, launch.states(k, v, start, end), o)
+    return o, end
+
+
+def backward(launch: Launcher, form: str, q, k, v, start, do, dend):
+    """The table in chunk.py, row by row."""
+    dq, dk, dv = (q.new_empty(q.shape) for _ in range(3))
+    dstart, unread = torch.empty_like(start), torch.empty_like(start)
+    if form == "walk":
+        h_in = launch.new(launch.heads, launch.N, *start.shape[2:])
+        read, _ = launch.walk(do, v, k, start, dq, unread, x=q, states=h_in, transposed=True)
+        launch.walk(k, q, do, dend, dv, dstart, reverse=True)
+        wrote, crossed = launch.walk(v, do, q, dend, dk, unread, x=k, states=h_in, transposed=True, reverse=True)
+    else:
+        h_in = launch.states(k, v, start, unread)
+        read = launch.outputs(do, v, k, h_in, dq, x=q, transposed=True)
+        dh_out, crossed = launch.states(q, do, dend, dstart, h_in=h_in)
+        launch.outputs(k, q, do, dh_out, dv, reverse=True)
+        wrote = launch.outputs(v, do, q, dh_out, dk, x=k, transposed=True, reverse=True)
+    return dq, dk, dv, launch.decay_gradient(q, k, v, do, read, wrote, crossed), dstart
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, g, start, chunk, form):
+        q, k, v, start = _rows(q), _rows(k), _rows(v), start.contiguous()
+        ctx.save_for_backward(q, k, v, g, start)
+        ctx.chunk, ctx.form = chunk, form
+        return forward(Launcher(q, k, v, g, chunk, form), form, q, k, v, start)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, do, dend):
+        q, k, v, g, start = ctx.saved_tensors
+        do, dend = _rows(do), dend.contiguous()
+        launch = Launcher(q, k, v, g, ctx.chunk, ctx.form, do)
+        return *backward(launch, ctx.form, q, k, v, start, do, dend), None, None
+
+
+class _Recorder(Launcher):
+    """Notes launches instead of making them."""
+
+    def __init__(self, *arguments):
+        self.noted = []
+        super().__init__(*arguments)
+
+    def run(self, kernel, grid, **arguments):
+        arguments |= dict(T=self.T, H=self.H, tiles=self.tiles)
+        self.noted.append((kernel, grid, arguments, options(kernel, self.tiles)))
+
+
+def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
+    """How every kernel is launched at the paper's shapes (byte: heads of 88, 2048 tokens; subword: 68, 1024). Nothing
+    is launched: the functions above run on tensors without memory, and their launches are noted."""
+    B, T, H = 1, 1024 if d == 68 else 2048, 8
+    found = []
+    for form in ("walk", "parallel"):
+        q, k, v, do = (torch.empty(B, T, H, d, dtype=dtype, device="meta") for _ in range(4))
+        g, h, dh = (torch.empty(shape, device="meta") for shape in ((B, T, H), (B, H, d, d), (B, H, d, d)))
+        launch = _Recorder(q, k, v, g, chunk, form, do)
+        forward(launch, form, q, k, v, h)
+        backward(launch, form, q, k, v, h, do, dh)
+        found += [_specimen(form, *noted) for noted in launch.noted]
+    return list({x["name"]: x for x in found}.values())
+
+
+def _specimen(form, kernel, grid, arguments, how) -> dict:
+    names = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
+    signature, constexprs, attrs = {}, {}, {}
+    for place, parameter in enumerate(kernel.params):
+        value = arguments[parameter.name]
+        if parameter.is_constexpr:
+            signature[parameter.name], constexprs[(place,)] = "constexpr", value
+        elif isinstance(value, Tensor):
+            signature[parameter.name], attrs[(place,)] = names[value.dtype], [["tt.divisibility", 16]]
+        else:  # as at a launch: ones are constants, multiples of 16 are known to be that
+            numbers = value if isinstance(value, tuple) else (value,)
+            kinds = tuple("constexpr" if x == 1 else "i32" for x in numbers)
+            signature[parameter.name] = kinds if isinstance(value, tuple) else kinds[0]
+            for i, x in enumerate(numbers):
+                path = (place, i) if isinstance(value, tuple) else (place,)
+                if x == 1:
+                    constexprs[path] = 1
+                elif x % 16 == 0:
+                    attrs[path] = [["tt.divisibility", 16]]
+    flags = [name.lower() for name in ("REVERSE", "GRADIENT") if arguments.get(name)]
+    name = " ".join([form, kernel.__name__, *flags])
+    programs = math.prod(grid)
+    return (
+        dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, attrs=attrs, programs=programs) | how
+    )

@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run lab test bench notebooks docs doctor clean
+.PHONY: help setup run lab test bench kernels notebooks docs doctor clean
 
 help:
 	@echo "pspin_lite: the p-Spin Glass Network, explained and implemented"
@@ -15,6 +15,7 @@ help:
 	@echo "  make test       every test: unit tests, notebooks, lint, format"
 	@echo "  make lab        open JupyterLab on the notebooks"
 	@echo "  make bench      print the performance tables (about a quarter of an hour)"
+	@echo "  make kernels    compile every Triton kernel for three GPUs (none is needed) and look at the machine code"
 	@echo "  make doctor     what this machine has, and what will run on it"
 	@echo
 	@echo "  make notebooks  execute the notebooks and store their outputs in notebooks/"
@@ -54,6 +55,9 @@ test: $(READY)
 
 bench: $(READY)
 	@$(PY) -m pspin_lite bench
+
+kernels: $(READY)
+	@$(PY) -m pspin_lite kernels --compare-fla
 
 docs: $(READY)
 	@$(PY) -m pspin_lite equations --write

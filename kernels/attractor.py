@@ -180,7 +180,12 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
     step = whole | integers(row_bytes=row_bytes)
     spin = dict(z=p, y=p, out=p, acts=p) | couplings | flags | step | integers(z_stride=2 * D)
     neumann = dict(dy=p, v=p, out=p, acts=p) | couplings | flags | step | integers(dy_stride=D)
-    settle = dict(change="*fp32", count="*i32") | flags | integers(n=n, tiles=grids[1]) | dict(tol="fp32", tiny="fp32", floor="fp32")
+    settle = (
+        dict(change="*fp32", count="*i32")
+        | flags
+        | integers(n=n, tiles=grids[1])
+        | dict(tol="fp32", tiny="fp32", floor="fp32")
+    )
     coupling = dict(da=p, dgamma="*fp32") | couplings | integers(M=2 * D, D=D, row_bytes=row_bytes)
     product = 4 * n * D * D
     start = dict(z=p, y=p) | whole | integers(z_stride=2 * D)

@@ -130,7 +130,9 @@ def spin_kernel(
 
 
 @triton.jit
-def settle_kernel(running, change, count, live, moved, size, n, tiles, tol, tiny, floor, BM: tl.constexpr, BT: tl.constexpr):
+def settle_kernel(
+    running, change, count, live, moved, size, n, tiles, tol, tiny, floor, BM: tl.constexpr, BT: tl.constexpr
+):
     """After a step: which of BM tokens go on. Changes shrink by r = c/b a step, b the change before: a token that moved
     by c will still move by about c r / (1 - r) in all. It stops once that is below tol, or once c is mere rounding."""
     tile = tl.program_id(0)

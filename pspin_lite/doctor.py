@@ -134,8 +134,15 @@ def reference() -> tuple[str, str]:
 
 
 def kernels() -> tuple[str, str]:
+    from .backends import triton_mode
+
     importlib.import_module("pspin_kernels")
-    return "no", "this version has none yet; the torch backend serves every call"
+    mode, reason = triton_mode()
+    if mode == "absent":
+        return "no", f"{reason}; the torch backend serves every call"
+    importlib.import_module("pspin_kernels.state_space")
+    importlib.import_module("pspin_kernels.attractor")
+    return "ok", f"{mode}: {reason}" + ("" if mode == "compiled" else "; only on request, backend='triton'")
 
 
 def pins() -> tuple[str, str]:

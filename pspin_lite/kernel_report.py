@@ -89,7 +89,7 @@ def measure(found: list[dict]) -> list[dict]:
         for chip in machine_code.CHIPS:
             if chip.name not in s.get("chips", (chip.name,)):
                 continue
-            what = (s.get(name) for name in ("signature", "constexprs", "attrs", "num_warps", "num_stages"))
+            what = (s.get(name) for name in ("signature", "constexprs", "attrs", "num_warps", "num_stages", "maxnreg"))
             key = str((chip.name, s["kernel"].__name__, *what))
             if key not in known:
                 try:

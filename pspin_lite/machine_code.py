@@ -69,6 +69,8 @@ def compile_for(chip: Chip, specimen: dict) -> Resources:
 
     signature, attrs = _arguments(specimen, chip)
     options = {key: specimen[key] for key in ("num_warps", "num_stages") if key in specimen}
+    if chip.backend == "cuda" and "maxnreg" in specimen:  # AMD's compiler knows no such limit
+        options["maxnreg"] = specimen["maxnreg"]
     source = ASTSource(specimen["kernel"], signature, specimen["constexprs"], attrs)
     built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
     shared = built.metadata.shared

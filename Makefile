@@ -44,7 +44,8 @@ notebooks: $(READY)
 	@$(PY) notebooks/run.py --store
 
 lab: $(READY)
-	@$(PY) -m jupyterlab --notebook-dir=notebooks
+	@$(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
+		$(if $(filter 0,$(shell id -u)),--allow-root)
 
 # Two workers of one thread each: on two cores that beats one worker of two threads.
 test: $(READY)

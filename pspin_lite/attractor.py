@@ -126,7 +126,7 @@ class _Equilibrium(torch.autograd.Function):
     @backends.without_autocast
     def forward(ctx, z, w_int, gamma, steps, tol, report):
         D = gamma.shape[0]
-        acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step: all that the backward pass needs
+        acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step
 
         def step(y: Tensor, rows: Tensor | None) -> Tensor:
             drive, out = (z, acts) if rows is None else (z[rows], None)
@@ -138,7 +138,8 @@ class _Equilibrium(torch.autograd.Function):
             return h[:, :D] * h[:, D:]  # Eq. spin-output
 
         y, report.forward, report.residual = _iterate(step, spin(z), steps, tol)
-        ctx.save_for_backward(acts, y, w_int, gamma)
+        if any(ctx.needs_input_grad):
+            ctx.save_for_backward(slopes_(acts, y), y, w_int, gamma)  # all that the backward pass needs
         ctx.steps, ctx.tol, ctx.report = steps, tol, report
         return y
 
@@ -146,10 +147,10 @@ class _Equilibrium(torch.autograd.Function):
     @once_differentiable
     @backends.without_autocast
     def backward(ctx, dy):
-        acts, y, w_int, gamma = ctx.saved_tensors
+        phi, y, w_int, gamma = ctx.saved_tensors
         D = gamma.shape[0]
-        phi = slopes(acts)
         dh = torch.empty_like(phi)  # [V * phi_u | V * phi_g]
+        buffer = torch.empty_like(dy) if ctx.tol is None else None  # V_k may take the place of V_{k-1}, once spread
 
         def spread(V: Tensor, p: Tensor) -> Tensor:
             out = dh[: len(V)]
@@ -159,23 +160,22 @@ class _Equilibrium(torch.autograd.Function):
 
         def step(V: Tensor, rows: Tensor | None) -> Tensor:
             p, start = (phi, dy) if rows is None else (phi[rows], dy[rows])
-            return (spread(V, p) @ w_int).mul_(gamma).add_(start)  # Eq. neumann
+            return torch.mm(spread(V, p), w_int, out=buffer).mul_(gamma).add_(start)  # Eq. neumann
 
         V, ctx.report.backward, _ = _iterate(step, dy, ctx.steps, ctx.tol)
         spread(V, phi)  # Eq. spin-grad
+        V = buffer = None  # given back before the next large one
         dA = dh.T @ y  # gradient of A = w_int * gamma, [2*Dint, Dint]
-        dgamma = (dA * w_int).sum(0)
+        dgamma = sum((a * w).sum(0) for a, w in zip(dA.split(512), w_int.split(512), strict=True))  # no second dA
         return dh, dA.mul_(gamma), dgamma, None, None, None
 
 
-def slopes(acts: Tensor) -> Tensor:
-    """Derivatives of Y with respect to U and G from acts = [tanh U | sigmoid G]: [.., 2*Dint] -> [.., 2*Dint]."""
-    t, s = acts.chunk(2, -1)
-    phi = torch.empty_like(acts)
-    phi_u, phi_g = phi.chunk(2, -1)
-    torch.mul(1 - t * t, s, out=phi_u)  # Eq. spin-slopes
-    torch.mul(t * s, 1 - s, out=phi_g)
-    return phi
+def slopes_(acts: Tensor, y: Tensor) -> Tensor:
+    """Derivatives of Y with respect to U and G, in the place of acts = [tanh U | sigmoid G]: [.., 2*Dint]."""
+    phi_u, phi_g = acts.chunk(2, -1)  # so far tanh U and sigmoid G
+    phi_u.square_().neg_().add_(1).mul_(phi_g)  # Eq. spin-slopes
+    phi_g.neg_().add_(1).mul_(y)
+    return acts
 
 
 def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[Tensor, float, float]:
@@ -236,8 +236,9 @@ def spectral_radius(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, iterati
     y = spin(z)
     for _ in range(steps):
         y = spin(z + (gamma * y) @ w_int.T)
-    u, g = (z + (gamma * y) @ w_int.T).chunk(2, -1)
-    phi = slopes(torch.cat([u.tanh(), g.sigmoid()], -1))
+    h = z + (gamma * y) @ w_int.T
+    u, g = h.chunk(2, -1)
+    phi = slopes_(torch.cat([u.tanh(), g.sigmoid()], -1), spin(h))
     x = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(y)
     x /= x.norm(dim=-1, keepdim=True)
     tiny = torch.finfo(y.dtype).tiny

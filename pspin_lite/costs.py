@@ -119,6 +119,8 @@ def flops(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None, backward:
     passes = 3 if backward else 1  # every product has two more in the backward pass: one for each of its factors
     # 5 D: projections. 2 C: scores and their use within the chunk. 2 d: writing the state and reading it.
     ssm = 2 * N * D * (5 * D + 2 * C + 2 * d) * passes  # Eq. cost-ssm
+    if backward:  # sums for the gradient of the decays, as products with a triangle of ones
+        ssm += 2 * N * cfg.heads * C * (C + 1)
     # W_ext and W_down, and K products with W_int forward. Backward, implicitly: K again, and one for W_int's gradient;
     # through the steps: two for each.
     products = (2 * K + (K > 0) if cfg.implicit else 3 * K) if backward else K
@@ -137,7 +139,7 @@ def saved_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> 
     C = min(cfg.chunk or 64, T)
     N, chunks = checks.whole("batch", batch, 1) * T, batch * -(-T // C)
     return {
-        # tanh U, sigmoid G, and Y, which W_down needs as well
+        # phi_u, phi_g, and Y, which W_down needs as well
         "attractor": 4 * N * 3 * inner,  # Eq. act-pspin
         # q, k, v in chunks (the last one filled up); for each head a mask and scores, both C x C, and the decay since
         # the chunk's start; a d x d state a chunk

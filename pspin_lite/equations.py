@@ -86,7 +86,7 @@ EQUATIONS = (
     Equation("cost-pspin", 14, COST, "O(B T D_int (D + K D_int))"),
     Equation(
         *("act-pspin", 15, COST, "O(B T D_int), whatever K"),
-        "Ours keeps 3 D_int numbers a token: tanh U, σ(G), and Y, which W_down keeps anyway.",
+        "Ours keeps 3 D_int numbers a token: φ_u, φ_g, and Y, which W_down keeps anyway.",
     ),
     Equation(
         *("cost-params", 16, COST, "5·16 D² + 2 (2 D D_int + 2 D_int²) bits a layer"),

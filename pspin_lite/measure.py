@@ -15,7 +15,8 @@ from torch.utils import flop_counter
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """How far above its start the memory of tensors rises during `call()`. Counts every allocation, on CPU or GPU."""
+    """How far above its start the memory of tensors rises during `call()`. Counts every allocation, on CPU or GPU.
+    The call should not give back tensors made before it, such as old gradients: that would count as a descent."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

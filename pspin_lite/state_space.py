@@ -124,22 +124,22 @@ class _Chunked(torch.autograd.Function):
         B, _, H, d = q.shape
         Q, K, V = (_to_chunks(x, C) for x in (q, k, v))  # [B*H*N, C, d]
         G = rearrange(g, "b (n c) h -> (b h n) c", c=C)
-        M = decay_mask(G)  # [B*H*N, C, C]
+        Mt = decay_mask(G).mT  # [B*H*N, j, c]: the way round in which it lies in memory
         from_start = G.cumsum(-1).exp().unsqueeze(-1)  # what is left at token c of the state before the chunk
-        to_end = M[:, -1].unsqueeze(-1)  # what is left at the chunk's end of token j
+        to_end = Mt[:, :, -1:]  # what is left at the chunk's end of token j
         carry = from_start[:, -1].view(B * H, -1, 1, 1)  # [B*H, N, 1, 1], over a whole chunk
 
-        writes = torch.bmm(K.transpose(1, 2), V * to_end).view(B * H, -1, d, d)  # what each chunk adds
+        writes = torch.bmm(K.mT, V * to_end).view(B * H, -1, d, d)  # what each chunk adds
         h_in, h = torch.empty_like(writes), state.reshape(B * H, d, d)
         for i in range(h_in.shape[1]):
             h_in[:, i] = h
             h = torch.addcmul(writes[:, i], h, carry[:, i])  # Eq. ssm-state
         h_in = h_in.view(-1, d, d)
 
-        P = torch.bmm(Q, K.transpose(1, 2)).mul_(M)
+        Pt = torch.bmm(K, Q.mT).mul_(Mt)
         o = torch.bmm(Q, h_in).mul_(from_start)  # Eq. ssm-cross
-        o.baddbmm_(P, V)  # Eq. ssm-intra
-        ctx.save_for_backward(Q, K, V, M, P, h_in, from_start)
+        o.baddbmm_(Pt.mT, V)  # Eq. ssm-intra
+        ctx.save_for_backward(Q, K, V, Mt, Pt, h_in, from_start)
         ctx.C = C
         return _from_chunks(o, B, H), h.view(B, H, d, d)
 
@@ -147,37 +147,38 @@ class _Chunked(torch.autograd.Function):
     @once_differentiable
     @backends.without_autocast
     def backward(ctx, do, dstate):
-        Q, K, V, M, P, h_in, from_start = ctx.saved_tensors
+        Q, K, V, Mt, Pt, h_in, from_start = ctx.saved_tensors
         C = ctx.C
         B, _, H, d = do.shape
         dO = _to_chunks(do, C)
-        to_end = M[:, -1].unsqueeze(-1)
+        to_end = Mt[:, :, -1:]
         carry = from_start[:, -1].view(B * H, -1, 1, 1)
         dO_start = dO * from_start
         V_end = V * to_end
 
         # The gradient of the state walks back from the last chunk to the first.
-        reads = torch.bmm(Q.transpose(1, 2), dO_start).view(B * H, -1, d, d)
+        reads = torch.bmm(Q.mT, dO_start).view(B * H, -1, d, d)
         dh_out, dh = torch.empty_like(reads), dstate.reshape(B * H, d, d)
         for i in reversed(range(dh_out.shape[1])):
             dh_out[:, i] = dh
             dh = torch.addcmul(reads[:, i], dh, carry[:, i])
         dh_out = dh_out.view(-1, d, d)
 
-        dP = torch.bmm(dO, V.transpose(1, 2))
-        dA = dP * M
-        dV = torch.bmm(K, dh_out).mul_(to_end).baddbmm_(P.transpose(1, 2), dO)
-        dQ = torch.bmm(dO_start, h_in.transpose(1, 2))
-        dK = torch.bmm(V_end, dh_out.transpose(1, 2))
+        dPt = torch.bmm(V, dO.mT)
+        dAt = dPt * Mt
+        dV = torch.bmm(K, dh_out).mul_(to_end).baddbmm_(Pt, dO)
+        dQ = torch.bmm(dO_start, h_in.mT)
+        dK = torch.bmm(V_end, dh_out.mT)
         read = (dQ * Q).sum(-1)  # [B*H*N, C], through from_start
         wrote = (dK * K).sum(-1)  # through to_end
-        dQ.baddbmm_(dA, K)
-        dK.baddbmm_(dA.transpose(1, 2), Q)
+        dQ.baddbmm_(dAt.mT, K)
+        dK.baddbmm_(dAt, Q)
 
-        # dG_i: sums only. inside[i-1] = sum over j < i <= c of dP * P, the mask entries that contain g_i.
-        inside = dP.mul_(P).cumsum(-1).tril_(-1).sum(-2)
-        dG = read.flip(-1).cumsum(-1).flip(-1)  # reads at c >= i
-        dG[:, 1:] += inside[:, :-1] + wrote.cumsum(-1)[:, :-1]  # mask entries; writes at j < i
+        # dG_i, by sums only. Those over c >= i are products with a triangle of ones.
+        from_i = torch.ones(C, C, dtype=dO.dtype, device=dO.device).tril_()  # [c, i]
+        inside = (dPt.mul_(Pt) @ from_i).triu_(1).sum(-2)  # mask entries with j < i <= c
+        dG = inside + read @ from_i  # reads at c >= i
+        dG[:, 1:] += wrote.cumsum(-1)[:, :-1]  # writes at j < i
         dG += from_start[:, -1] * (dh_out * h_in).sum((1, 2)).unsqueeze(-1)  # the carried state
         dG = rearrange(dG, "(b h n) c -> b (n c) h", b=B, h=H)
         return *(_from_chunks(x, B, H) for x in (dQ, dK, dV)), dG, dh.view(B, H, d, d), None

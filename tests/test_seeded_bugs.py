@@ -52,8 +52,8 @@ BUGS = [
     Bug(
         "carried state missing in dg", "state_space", "dG += from_start[:, -1] *", "dG += 0 * from_start[:, -1] *", SSM
     ),
-    Bug("mask missing in dg", "state_space", "inside[:, :-1] + wrote", "wrote", SSM),
-    Bug("reads missing in dg", "state_space", "dG = read.flip", "dG = (0 * read).flip", SSM),
+    Bug("mask missing in dg", "state_space", "dG = inside + read", "dG = 0 * inside + read", SSM),
+    Bug("reads missing in dg", "state_space", "inside + read @ from_i", "inside + 0 * read @ from_i", SSM),
     Bug("positive decay let through", "state_space", "not bool((g <= 0).all())", "False", SSM),
     Bug(
         "gamma on the wrong side",
@@ -67,8 +67,8 @@ BUGS = [
     Bug(
         "slope of the gate wrong",
         "attractor",
-        "torch.mul(t * s, 1 - s, out=phi_g)",
-        "torch.mul(t, 1 - s, out=phi_g)",
+        "phi_g.neg_().add_(1).mul_(y)",
+        "phi_g.neg_().add_(1)",
         SPIN,
     ),
     Bug("gamma missing in the weight's gradient", "attractor", "dA.mul_(gamma)", "dA", SPIN),
@@ -80,7 +80,7 @@ BUGS = [
         SPIN,
     ),
     Bug("stops a step too late", "attractor", "tol * (before - change)", "tol * (before - change) * change", SPIN),
-    Bug("gradient of gamma wrong", "attractor", "dgamma = (dA * w_int).sum(0)", "dgamma = dA.sum(0)", SPIN),
+    Bug("gradient of gamma wrong", "attractor", "(a * w).sum(0) for", "a.sum(0) for", SPIN),
     Bug(
         "gradient not straight through",
         "ternary",

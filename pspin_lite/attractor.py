@@ -172,9 +172,9 @@ class _Equilibrium(torch.autograd.Function):
 
 def slopes_(acts: Tensor, y: Tensor) -> Tensor:
     """Derivatives of Y with respect to U and G, in the place of acts = [tanh U | sigmoid G]: [.., 2*Dint]."""
-    phi_u, phi_g = acts.chunk(2, -1)  # so far tanh U and sigmoid G
-    phi_u.square_().neg_().add_(1).mul_(phi_g)  # Eq. spin-slopes
-    phi_g.neg_().add_(1).mul_(y)
+    t, s = acts.chunk(2, -1)
+    torch.addcmul(s, t, y, value=-1, out=t)  # Eq. spin-slopes: phi_u = (1 - t^2) s = s - t y, since y = t s
+    torch.addcmul(y, s, y, value=-1, out=s)  # phi_g = t s (1 - s) = y - s y
     return acts
 
 

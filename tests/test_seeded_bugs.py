@@ -67,8 +67,8 @@ BUGS = [
     Bug(
         "slope of the gate wrong",
         "attractor",
-        "phi_g.neg_().add_(1).mul_(y)",
-        "phi_g.neg_().add_(1)",
+        "addcmul(y, s, y, value=-1, out=s)",
+        "addcmul(y, s, s, value=-1, out=s)",
         SPIN,
     ),
     Bug("gamma missing in the weight's gradient", "attractor", "dA.mul_(gamma)", "dA", SPIN),

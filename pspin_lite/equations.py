@@ -227,7 +227,7 @@ def _row(*cells: str) -> str:
 
 def _link(place: str) -> str:
     path, name = place.split(", ")
-    return f"`{path.split('/')[-1]}` `{name}`"
+    return f"`{path.removeprefix('pspin_lite/')}` `{name}`"
 
 
 def main(write: bool) -> int:

@@ -138,6 +138,13 @@ def test_readme_maps_what_is_there():
         assert (ROOT / link).exists(), f"the README links to {link}, which does not exist"
 
 
+def test_readme_example_runs():
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    found = run(sys.executable, "-c", example)
+    assert found.returncode == 0, found.stderr
+    assert "41.37" in found.stdout
+
+
 @pytest.fixture(scope="module")
 def examination():
     return run(sys.executable, "-m", "pspin_lite", "doctor")

@@ -146,13 +146,13 @@ def table(rows: list[dict]) -> str:
     for row in sorted(rows, key=lambda r: (r["shape"], r["dtype"], r["chip"])):
         heading = f"{row['shape']}, {row['dtype']}, {row['chip']}"
         if heading != before:
-            lines += ["", f"{heading:<42}{COLUMNS}"]
+            lines += ["", f"{heading:<56}{COLUMNS}"]
             before = heading
         if "error" in row:
-            lines.append(f"  {row['name']:<40}{row['error'].splitlines()[0]}")
+            lines.append(f"  {row['name']:<54}{row['error'].splitlines()[0]}")
             continue
         loads = f"{row['wide']} of {row['loads']}"
-        line = f"  {row['name']:<40}{row['registers']:>9}{row['shared']:>8}{row['stack']:>7}{row['spills']:>8}"
+        line = f"  {row['name']:<54}{row['registers']:>9}{row['shared']:>8}{row['stack']:>7}{row['spills']:>8}"
         line += f"{row['tensor']:>8}{loads:>15}{row['blocks']:>9}/{row['warps']:<4}"
         line += f"{_or_blank(row['in_flight'], '9d')} of {_or_blank(row['programs'], '9d')}"
         cost = (row["bytes"] / 1e6, row["flops"] / row["bytes"]) if row["bytes"] and row["flops"] else (None, None)

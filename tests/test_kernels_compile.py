@@ -23,7 +23,8 @@ def test_every_kernel_fits_every_chip(part, dtype):
 
 
 # Every dtype with every width and every chunk, though not all of their combinations: those take minutes, and
-# `python -m pspin_lite kernels` compiles them.
+# `python -m pspin_lite kernels` compiles them. Not covered here, and known to fail: float32, byte, chunk 64 on sm_90,
+# where `walk reverse gradient` has 8 bytes of stack.
 @pytest.mark.parametrize(
     ("dtype", "shape", "chunk"),
     [("bfloat16", "byte", 64), ("bfloat16", "subword", 128), ("float32", "byte", 128), ("float32", "subword", 64)],

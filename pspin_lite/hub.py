@@ -1,0 +1,50 @@
+"""The hub (huggingface.co): is it there? Asked before anything is fetched, because its libraries retry for 20 seconds.
+
+Nothing here ever puts another corpus or tokenizer in the place of the one that was asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from . import doctor
+
+SECONDS = 2.0  # for the question; with the start of Python and the imports, an answer within five
+
+
+class OutOfReach(ConnectionError):
+    """Wanted from the hub, not to be had: one sentence with the command that needs no hub."""
+
+    def __init__(self, wanted: str, instead: str, why: str = "the hub is out of reach") -> None:
+        super().__init__(f"{wanted} is wanted, but {why}; what is built in needs no network: {instead}")
+
+
+def offline() -> bool:
+    """Told not to use the network at all, in the libraries' own way."""
+    return any(os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") for name in _SWITCHES)
+
+
+def require(wanted: str, instead: str) -> None:
+    """Raises OutOfReach within SECONDS unless the hub (or $HF_ENDPOINT) answers, through a proxy if one is set."""
+    if offline():
+        raise OutOfReach(wanted, instead, "HF_HUB_OFFLINE is set and it is not in the local cache")
+    if not doctor.hub_reachable(SECONDS):
+        raise OutOfReach(wanted, instead)
+
+
+@contextlib.contextmanager
+def quiet():
+    """No progress bars from the hub's libraries; the setting of whoever called is put back."""
+    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    shown = not are_progress_bars_disabled()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            enable_progress_bars()
+
+
+_SWITCHES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")

@@ -17,6 +17,10 @@ _HOME = {
     "PSpinLM": "model",
     "TransformerLM": "transformer",
     "footprint": "costs",
+    "train": "training",
+    "resume": "training",
+    "Run": "runs",
+    "evaluate": "evaluation",
 }
 __all__ = sorted([*_MODULES, *_HOME])
 

@@ -147,6 +147,31 @@ def _check_field(name: str, value: object) -> None:
         raise checks.wrong(name, repr(value), "True or False")
 
 
+_KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig}
+
+
+def to_dict(cfg: Config) -> dict:
+    """For a JSON file; `from_dict` gives the configuration back."""
+    kind = next(name for name, made in _KINDS.items() if isinstance(cfg, made))
+    return dict(kind=kind) | dataclasses.asdict(cfg)
+
+
+def from_dict(values: dict) -> PSpinConfig | TransformerConfig:
+    """What `to_dict` gave; every key is checked, and none may be missing."""
+    values = dict(values)
+    made = _KINDS[checks.choice("kind", values.pop("kind", None), _KINDS)]
+    names = [f.name for f in dataclasses.fields(made)]
+    for key in values:
+        checks.choice("configuration key", key, names)
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise checks.wrong("configuration", "a dict without " + ", ".join(missing), "every key")
+    if isinstance(values["betas"], list):  # JSON has no tuples
+        values["betas"] = tuple(values["betas"])
+    return made(**values)
+
+
+_SMOKE = dict(width=32, layers=2, heads=2, inner=32, chunk=None, steps=30)
 _PRESETS = {
     cfg.name: cfg
     for cfg in (
@@ -166,6 +191,16 @@ _PRESETS = {
             "transformer-lite",
             **dict(vocab=8192, context=256, width=72, layers=8, heads=4, inner=200, kv_heads=2, head_width=18),
             **dict(batch=64, steps=1000, warmup=100, cooldown=500),
+        ),
+        # Seconds: they show that everything runs, and nothing else
+        PSpinConfig("byte-smoke", vocab=256, context=64, width=32, layers=2, heads=2, inner=32, chunk=None, steps=30),
+        PSpinConfig(
+            "subword-smoke", vocab=512, context=32, width=32, layers=2, heads=2, inner=32, chunk=None, steps=30
+        ),
+        TransformerConfig(
+            "transformer-smoke",
+            **dict(vocab=512, context=32, width=32, layers=2, heads=2, inner=64, kv_heads=1, head_width=16),
+            **dict(batch=8, steps=30, warmup=100, cooldown=500),
         ),
     )
 }

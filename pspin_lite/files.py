@@ -153,8 +153,20 @@ def check_safetensors(path: str | Path) -> None:
             start = file.read(9)
     except OSError as error:
         raise FileError(f"{path}: could not be read: {error.strerror}") from error
-    if start[:1] == b"\x80" and start[1:2] in b"\x01\x02\x03\x04\x05" and start[8:9] != b"{" or start[:2] == b"PK":
+    if (start[:1] == b"\x80" and start[1:2] in b"\x01\x02\x03\x04\x05" and start[8:9] != b"{") or start[:2] == b"PK":
         raise FileError(f"{path}: a pickle or a zip archive, which could run code when loaded: refused unopened")
     length = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or not 2 <= length <= min(HEADER_LIMIT, size - 8):
         raise FileError(f"{path}: not a complete safetensors file ({size} bytes)")
+
+
+def check_tensors(path: str | Path, found: dict[str, Tensor], expected: dict[str, tuple[tuple, torch.dtype]]) -> None:
+    """`found` has exactly the expected names, with the expected shapes and types; else a FileError lists the keys."""
+    words = [f"missing {name}" for name in expected if name not in found]
+    words += [f"unexpected {name}" for name in found if name not in expected]
+    for name, (shape, dtype) in expected.items():
+        x = found.get(name)
+        if x is not None and (tuple(x.shape) != tuple(shape) or x.dtype != dtype):
+            words.append(f"{name} is {x.dtype} {list(x.shape)}, expected {dtype} {list(shape)}")
+    if words:
+        raise FileError(f"{path}: does not fit this model: {'; '.join(words)}")

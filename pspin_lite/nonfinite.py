@@ -1,0 +1,47 @@
+"""When a loss or a gradient is not finite: which tensor was the first."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class NonFinite(ArithmeticError):
+    """Training met nan or inf, and stopped before the optimizer could spread it."""
+
+
+def first(model: nn.Module, tokens: Tensor, targets: Tensor) -> str:
+    """The first tensor that is not finite, in the order of computation: a parameter, an activation, or a gradient."""
+    for name, parameter in model.named_parameters():
+        if not parameter.isfinite().all():
+            return f"parameter {name} ({_count(parameter)})"
+    found: list[str] = []
+
+    def look(name: str):
+        def hook(module: nn.Module, inputs: tuple, outputs: object) -> None:
+            values = outputs if isinstance(outputs, tuple) else (outputs,)
+            for value in values:
+                if isinstance(value, Tensor) and not found and not value.isfinite().all():
+                    found.append(f"output of {name} ({_count(value)})")
+
+        return hook
+
+    hooks = [module.register_forward_hook(look(name)) for name, module in model.named_modules() if name]
+    try:
+        with torch.no_grad():
+            loss = model.loss(tokens, targets)
+    finally:
+        for handle in hooks:
+            handle.remove()
+    if found:
+        return found[0]
+    if not loss.isfinite():
+        return "the loss itself"
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not parameter.grad.isfinite().all():
+            return f"gradient of {name} ({_count(parameter.grad)})"
+    return "the norm of all gradients together"
+
+
+def _count(x: Tensor) -> str:
+    return f"{int((~x.isfinite()).sum())} of {x.numel()} entries"

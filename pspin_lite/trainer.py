@@ -1,0 +1,259 @@
+"""The loop behind `training.train`: data, model and optimizer of one run, its steps, validations and checkpoints.
+
+One object a process. With several processes (distributed.py) each computes its share of a batch, and the first one
+writes files and speaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import warnings
+
+import torch
+from torch import Tensor
+
+from . import checkpoint, checks, config, corpora, distributed, evaluation, files, nonfinite, sequences
+from . import tokenizers as tokenizing
+from .language_model import build
+from .progress import Progress
+from .runs import Run, in_json
+
+MINUTES = 5  # between checkpoints at most, however long a step takes
+FIGURES = ("bits_per_byte", "nats_per_token", "perplexity")
+
+
+class Trainer:
+    def __init__(self, run, cfg, settings, kind, world, share, workers, show, asked):
+        self.run, self.cfg, self.settings, self.world, self.asked = run, cfg, settings, world, asked
+        self.device = torch.device(kind, world.local) if kind == "cuda" else torch.device("cpu")
+        every = max(10, cfg.steps // 20)
+        self.validate_every = settings.validate_every or every
+        self.checkpoint_every = settings.checkpoint_every or every
+        self.micro = min(settings.micro_batch or share, share)
+        half = settings.precision == "bfloat16" or (settings.precision == "auto" and kind == "cuda")
+        self.autocast = lambda: torch.autocast(kind, torch.bfloat16, enabled=half)
+
+        self.open_data()
+        with torch.random.fork_rng():
+            torch.manual_seed(cfg.seed)
+            self.model = build(cfg).to(self.device)
+        run._model = self.model
+        self.optimizer = torch.optim.AdamW(self.model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
+        self.step = self.tokens = 0
+        self.seconds = 0.0  # spent in training steps, over all starts
+        self.take_up()
+        self.loss = distributed.parallel(self.model, world)
+        if settings.compile:
+            self.loss = torch.compile(self.loss)
+        self.batches = self.train_data.batches(self.step, cfg.batch, world.rank, world.size, workers, kind == "cuda")
+        known = self.train_data.bytes and self.train_data.bytes / self.train_data.tokens  # not of a stream
+        self.progress = Progress(cfg.steps, self.step, known, show if world.first else False)
+        self.saved = time.monotonic()
+
+    # Data
+
+    def open_data(self) -> None:
+        if not self.world.first:
+            self.world.wait()  # the first one fills the caches
+        corpus = corpora.open(self.settings.corpus)
+        kept = self.run.folder / "tokenizer.json"
+        tokenizer = tokenizing.open(kept) if kept.exists() else choose_tokenizer(self.cfg, self.settings, corpus)
+        data = {
+            split: sequences.open(corpus, tokenizer, split, self.cfg.context, self.cfg.seed) for split in corpus.splits
+        }
+        self.train_data = data.pop("train")
+        self.validation = data
+        about = dict(corpus=corpus.identity(), tokenizer=tokenizer.identity(), train=self.train_data.identity())
+        about["validation"] = {split: one.identity() for split, one in data.items()}
+        if self.world.first:
+            self.keep_data(tokenizer, about)
+            self.world.wait()
+
+    def keep_data(self, tokenizer, about: dict) -> None:
+        path = self.run.folder / "data.json"
+        if path.exists():
+            before = files.read_json(path)
+            if before != about:
+                other = ", ".join(key for key in about if about[key] != before.get(key))
+                raise files.FileError(f"{path}: the run was started on other data (differs in: {other})")
+        else:
+            tokenizer.save(self.run.folder / "tokenizer.json")
+            files.write_json(path, about)
+
+    # Going on
+
+    def take_up(self) -> None:
+        found = checkpoint.newest(self.run.folder / "checkpoints")
+        if found is not None:
+            checkpoint.restore(found, self.model, self.optimizer)
+            state = found.state
+            self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
+            torch.set_rng_state(torch.tensor(list(bytes.fromhex(state["generators"]["cpu"])), dtype=torch.uint8))
+            self.compare_threads(state)
+        if self.world.first:
+            self.run.cut_metrics(self.step)
+            self.run.note_environment(step=self.step, device=self.device.type, processes=self.world.size)
+
+    def compare_threads(self, state: dict) -> None:
+        here = dict(threads=torch.get_num_threads(), torch=torch.__version__, device=self.device.type)
+        other = [f"{name} {state[name]} before, {here[name]} now" for name in here if state[name] != here[name]]
+        if other and self.world.first:
+            warnings.warn(
+                f"the run goes on with {'; '.join(other)}: same data, numbers close but not equal to the last bit",
+                stacklevel=2,
+            )
+
+    def save(self) -> None:
+        if self.world.first:
+            self.run.sync_metrics()
+            state = dict(step=self.step, tokens=self.tokens, seconds=self.seconds, seed=self.cfg.seed)
+            state |= dict(threads=torch.get_num_threads(), torch=torch.__version__, device=self.device.type)
+            state |= dict(config=config.to_dict(self.cfg), processes=self.world.size)
+            state["generators"] = dict(cpu=bytes(torch.get_rng_state().tolist()).hex())
+            checkpoint.save(self.run.folder / "checkpoints", self.model, self.optimizer, state)
+        self.saved = time.monotonic()
+
+    # Steps
+
+    def go(self) -> Run:
+        self.progress.say(str(self.train_data))
+        try:
+            self.validate_if_due()
+            while self.step < self.cfg.steps and not self.world.any(self.asked.asked):
+                self.one_step(next(self.batches))
+                self.validate_if_due()
+                long_ago = time.monotonic() - self.saved > 60 * MINUTES
+                if self.step % self.checkpoint_every == 0 or long_ago:
+                    self.save()
+            if self.step == self.cfg.steps and not self.world.any(self.asked.asked):
+                self.finish()
+                return self.run
+        except evaluation.Stopped:
+            pass
+        finally:
+            self.progress.close()
+        self.save()
+        self.run.stopped = self.asked.name
+        again = f"python -m pspin_lite train --resume {self.run.folder}"
+        self.progress.say(f"stopped by {self.asked.name} after step {self.step} of {self.cfg.steps}; go on: {again}")
+        return self.run
+
+    def one_step(self, batch: Tensor) -> None:
+        """batch: [b,T+1], this process's share."""
+        begin = time.perf_counter()
+        batch = batch.to(self.device, non_blocking=True)
+        rate = self.cfg.learning_rate(self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad()
+        loss = self.backward(batch)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.cfg.clip).item()
+        steps = self.attractor_steps()
+        values = dict(loss=loss, rate=rate, norm=norm)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            self.give_up(batch, values)
+        self.optimizer.step()
+        self.step += 1
+        tokens = self.cfg.batch * self.cfg.context
+        self.tokens += tokens
+        seconds = time.perf_counter() - begin
+        self.seconds += seconds
+        if self.world.first:
+            more = {} if self.cfg_tol() is None else dict(attractor_steps=steps)
+            self.run.record("step", self.step, **values, **more, tokens=self.tokens, seconds=round(self.seconds, 4))
+        self.progress.step(loss, norm, tokens / seconds, steps)
+
+    def backward(self, batch: Tensor) -> float:
+        """Adds up gradients of the mean loss over all sequences of all processes; returns that loss."""
+        total = torch.zeros((), device=self.device)
+        pieces = batch.split(self.micro)
+        for i, piece in enumerate(pieces):
+            apart = self.world.size > 1 and i < len(pieces) - 1  # gradients are exchanged with the last piece only
+            with self.loss.no_sync() if apart else contextlib.nullcontext():
+                with self.autocast():
+                    loss = self.loss(piece[:, :-1], piece[:, 1:]) * (len(piece) / len(batch))
+                loss.backward()
+            total += loss.detach()
+        return self.world.sum(total).item() / self.world.size
+
+    def give_up(self, batch: Tensor, values: dict) -> None:
+        """The parameters are still those before this step."""
+        where = nonfinite.first(self.model, batch[:, :-1], batch[:, 1:])
+        first = self.step * self.cfg.batch
+        which = f"sequences {first} to {first + self.cfg.batch - 1}" if self.cfg.batch > 1 else f"sequence {first}"
+        if self.world.first:
+            self.run.record("step", self.step + 1, **values, where=where)
+            self.run.sync_metrics()
+        words = f"step {self.step + 1}: loss {values['loss']}, gradient norm {values['norm']}: not finite"
+        raise nonfinite.NonFinite(f"{words}; first in {where}; {which}. The optimizer has not taken this step.")
+
+    def attractor_steps(self) -> float | None:
+        reports = [block.attractor.report for block in self.model.blocks if hasattr(block, "attractor")]
+        return sum(report.forward for report in reports) / len(reports) if reports else None
+
+    def cfg_tol(self) -> float | None:
+        return getattr(self.cfg, "tol", None)
+
+    # Validation
+
+    def validate_if_due(self) -> None:
+        """A step whose validation is on record is not validated again: that is how it goes on after a stop halfway."""
+        due = self.step % self.validate_every == 0 or self.step == self.cfg.steps
+        if not due or any(record["step"] == self.step for record in self.run.metrics("validation")[-8:]):
+            return
+        scores = self.evaluate(self.settings.validate_windows)
+        state = evaluation.attractors(self.model, self.example())
+        if self.world.first:
+            if state:
+                self.run.record("attractor", self.step, **state)
+                self.progress.residual = max(state["residual"])
+            for split, score in scores.items():
+                self.run.record("validation", self.step, split=split, **score)
+        words = ", ".join(f"{split} {score['bits_per_byte']:.4f} bits/byte" for split, score in scores.items())
+        self.progress.say(f"step {self.step}: {words}")
+
+    def evaluate(self, limit: int | None) -> dict:
+        stop = lambda: self.asked.asked  # noqa: E731
+        return {
+            split: evaluation.evaluate(self.model, data, limit, self.world, stop)
+            for split, data in self.validation.items()
+        }
+
+    def example(self) -> Tensor:
+        """What the attractors are measured on: the first window of the first validation split."""
+        data = next(iter(self.validation.values()))
+        return next(iter(data.windows(1)))[0].to(self.device)
+
+    def finish(self) -> None:
+        self.save()
+        scores = self.evaluate(self.settings.final_windows)
+        if self.world.first:
+            files.write_tensors(self.run.folder / "weights.safetensors", dict(self.model.named_parameters()))
+            summary = dict(
+                steps=self.step,
+                tokens=self.tokens,
+                seconds=self.seconds,
+                tokens_per_second=self.tokens / self.seconds,
+                parameters=sum(p.numel() for p in self.model.parameters()),
+                weights_sha256=files.tensors_sha256(dict(self.model.named_parameters())),
+                validation=scores,
+            )
+            files.write_json(self.run.folder / "summary.json", in_json(summary))
+        self.model.eval()
+        for split, score in scores.items():
+            figures = ", ".join(f"{score[name]:.4f} {name.replace('_', ' ')}" for name in FIGURES)
+            self.progress.say(f"{split}, {score['bytes']:,} bytes: {figures}")
+
+
+def choose_tokenizer(cfg: config.Config, settings, corpus):
+    """None: by the vocabulary. A tokenizer with fewer ids than the model leaves some of them unused, with more it
+    cannot serve."""
+    name = settings.tokenizer or {256: "bytes", 49152: "smollm2"}.get(cfg.vocab, "bpe")
+    # 49152 merges do not exist in the embedded corpus; a paper's preset run without a hub takes the usual 8192
+    vocab = 8192 if name == "bpe" and cfg.vocab == 49152 else cfg.vocab
+    tokenizer = tokenizing.open(name, corpus=corpus, vocab=vocab)
+    if tokenizer.vocab > cfg.vocab:
+        raise checks.wrong("tokenizer", f"{name} with {tokenizer.vocab} ids", f"at most {cfg.vocab}, the model's vocab")
+    return tokenizer

@@ -84,7 +84,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, indent=1, allow_nan=False))  # ends in "}": no cut goes unnoticed
 
 
 def read_json(path: str | Path) -> dict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch import Tensor, nn
 
@@ -10,8 +12,9 @@ class NonFinite(ArithmeticError):
     """Training met nan or inf, and stopped before the optimizer could spread it."""
 
 
-def first(model: nn.Module, tokens: Tensor, targets: Tensor) -> str:
-    """The first tensor that is not finite, in the order of computation: a parameter, an activation, or a gradient."""
+def first(model: nn.Module, tokens: Tensor, targets: Tensor) -> str | None:
+    """The first tensor that is not finite: a parameter, an activation, or a gradient (as `backward` left them, the
+    last layer's first)."""
     for name, parameter in model.named_parameters():
         if not parameter.isfinite().all():
             return f"parameter {name} ({_count(parameter)})"
@@ -28,19 +31,17 @@ def first(model: nn.Module, tokens: Tensor, targets: Tensor) -> str:
 
     hooks = [module.register_forward_hook(look(name)) for name, module in model.named_modules() if name]
     try:
-        with torch.no_grad():
-            loss = model.loss(tokens, targets)
+        with torch.no_grad(), contextlib.suppress(ValueError):  # the model may notice by itself
+            model.loss(tokens, targets)
     finally:
         for handle in hooks:
             handle.remove()
     if found:
         return found[0]
-    if not loss.isfinite():
-        return "the loss itself"
-    for name, parameter in model.named_parameters():
+    for name, parameter in reversed(list(model.named_parameters())):
         if parameter.grad is not None and not parameter.grad.isfinite().all():
             return f"gradient of {name} ({_count(parameter.grad)})"
-    return "the norm of all gradients together"
+    return None
 
 
 def _count(x: Tensor) -> str:

@@ -97,6 +97,13 @@ class Run:
 
         return tokenizers.open(self.folder / "tokenizer.json")
 
+    def data(self) -> dict:
+        """What the run reads: split -> `sequences.open` of it. All but "train" are for validation."""
+        from . import corpora, sequences
+
+        corpus, tokenizer, cfg = corpora.open(self.config["training"]["corpus"]), self.tokenizer, self.cfg
+        return {split: sequences.open(corpus, tokenizer, split, cfg.context, cfg.seed) for split in corpus.splits}
+
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
 

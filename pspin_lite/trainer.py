@@ -14,7 +14,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from . import checkpoint, checks, config, corpora, distributed, evaluation, files, nonfinite, sequences
+from . import checkpoint, checks, config, distributed, evaluation, files, nonfinite
 from . import tokenizers as tokenizing
 from .language_model import build
 from .progress import Progress
@@ -36,9 +36,8 @@ class Trainer:
         self.autocast = lambda: torch.autocast(kind, torch.bfloat16, enabled=half)
 
         self.open_data()
-        with torch.random.fork_rng():
-            torch.manual_seed(cfg.seed)
-            self.model = build(cfg).to(self.device)
+        torch.manual_seed(cfg.seed)
+        self.model = build(cfg).to(self.device)
         run._model = self.model
         self.optimizer = torch.optim.AdamW(self.model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
         self.step = self.tokens = 0
@@ -55,32 +54,24 @@ class Trainer:
     # Data
 
     def open_data(self) -> None:
-        if not self.world.first:
-            self.world.wait()  # the first one fills the caches
-        corpus = corpora.open(self.settings.corpus)
-        kept = self.run.folder / "tokenizer.json"
-        tokenizer = tokenizing.open(kept) if kept.exists() else choose_tokenizer(self.cfg, self.settings, corpus)
-        data = {
-            split: sequences.open(corpus, tokenizer, split, self.cfg.context, self.cfg.seed) for split in corpus.splits
-        }
-        self.train_data = data.pop("train")
-        self.validation = data
-        about = dict(corpus=corpus.identity(), tokenizer=tokenizer.identity(), train=self.train_data.identity())
-        about["validation"] = {split: one.identity() for split, one in data.items()}
         if self.world.first:
-            self.keep_data(tokenizer, about)
-            self.world.wait()
+            kept = self.run.folder / "tokenizer.json"
+            if not kept.exists():
+                choose_tokenizer(self.cfg, self.settings).save(kept)
+            data = self.run.data()  # fills the caches that the other processes read
+            self.keep({split: one.identity() for split, one in data.items()})
+        self.world.wait()
+        if not self.world.first:
+            data = self.run.data()
+        self.train_data, self.validation = data.pop("train"), data
 
-    def keep_data(self, tokenizer, about: dict) -> None:
+    def keep(self, about: dict) -> None:
         path = self.run.folder / "data.json"
-        if path.exists():
-            before = files.read_json(path)
-            if before != about:
-                other = ", ".join(key for key in about if about[key] != before.get(key))
-                raise files.FileError(f"{path}: the run was started on other data (differs in: {other})")
-        else:
-            tokenizer.save(self.run.folder / "tokenizer.json")
+        if not path.exists():
             files.write_json(path, about)
+        elif (before := files.read_json(path)) != about:
+            other = sorted({key for split in about for key in about[split] if about[split] != before.get(split)})
+            raise files.FileError(f"{path}: the run was started on other data (see {', '.join(other)} there)")
 
     # Going on
 
@@ -148,12 +139,20 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
-        loss = self.backward(batch)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.cfg.clip).item()
-        steps = self.attractor_steps()
+        norm = math.nan
+        try:
+            loss = self.backward(batch)
+            gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(gradients).item()
+        except ValueError:  # the model itself may notice a number that is not finite, before the loss is there
+            if nonfinite.first(self.model, batch[:, :-1], batch[:, 1:]) is None:
+                raise
+            loss = math.nan
         values = dict(loss=loss, rate=rate, norm=norm)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self.give_up(batch, values)
+        torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.cfg.clip, torch.tensor(norm))
+        steps = self.attractor_steps()
         self.optimizer.step()
         self.step += 1
         tokens = self.cfg.batch * self.cfg.context
@@ -180,7 +179,7 @@ class Trainer:
 
     def give_up(self, batch: Tensor, values: dict) -> None:
         """The parameters are still those before this step."""
-        where = nonfinite.first(self.model, batch[:, :-1], batch[:, 1:])
+        where = nonfinite.first(self.model, batch[:, :-1], batch[:, 1:]) or "no tensor of this process"
         first = self.step * self.cfg.batch
         which = f"sequences {first} to {first + self.cfg.batch - 1}" if self.cfg.batch > 1 else f"sequence {first}"
         if self.world.first:
@@ -247,13 +246,13 @@ class Trainer:
             self.progress.say(f"{split}, {score['bytes']:,} bytes: {figures}")
 
 
-def choose_tokenizer(cfg: config.Config, settings, corpus):
+def choose_tokenizer(cfg: config.Config, settings):
     """None: by the vocabulary. A tokenizer with fewer ids than the model leaves some of them unused, with more it
     cannot serve."""
     name = settings.tokenizer or {256: "bytes", 49152: "smollm2"}.get(cfg.vocab, "bpe")
     # 49152 merges do not exist in the embedded corpus; a paper's preset run without a hub takes the usual 8192
     vocab = 8192 if name == "bpe" and cfg.vocab == 49152 else cfg.vocab
-    tokenizer = tokenizing.open(name, corpus=corpus, vocab=vocab)
+    tokenizer = tokenizing.open(name, corpus=settings.corpus, vocab=vocab)
     if tokenizer.vocab > cfg.vocab:
         raise checks.wrong("tokenizer", f"{name} with {tokenizer.vocab} ids", f"at most {cfg.vocab}, the model's vocab")
     return tokenizer

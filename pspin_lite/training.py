@@ -75,7 +75,8 @@ def train(
     try:
         if run.summary is not None:
             return run
-        with signals.Stop(stop) as asked:
+        devices = [world.local] if kind == "cuda" else []
+        with torch.random.fork_rng(devices), signals.Stop(stop) as asked:  # the caller's generators are left alone
             return Trainer(run, cfg, Settings(**settings), kind, world, share, workers, show, asked).go()
     finally:
         run.release()

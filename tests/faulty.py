@@ -1,0 +1,112 @@
+"""Runs for the tests of training: a small corpus, a small model, and child processes in which things go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pspin_lite as ps
+
+# Children are forked from a process that has torch already: a second instead of four
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["pspin_lite.training", "pspin_lite.sequences", "datasets"])
+
+STEPS = 14
+SETTINGS = dict(validate_every=4, checkpoint_every=3, validate_windows=2, final_windows=4, show=False)
+
+
+def corpus(folder: Path) -> Path:
+    """Two dozen short documents. At batch 4 and T = 32 the third epoch begins before step 14."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(24):
+        words = " ".join(f"{(i * 7919 + j * 104729) % 997}" for j in range(4))
+        (folder / f"{i:02d}.txt").write_text(f"Document {i}: {words}.\n")
+    return folder
+
+
+def cfg(**changes):
+    return ps.preset("byte-smoke").replace(context=32, width=16, inner=16, **dict(batch=4, steps=STEPS) | changes)
+
+
+def train(folder: Path, texts: Path, **more):
+    return ps.train(cfg(), folder, corpus=str(texts), **SETTINGS | more)
+
+
+def result(run: ps.Run) -> tuple[str, list[dict]]:
+    """What must not depend on interruptions: a hash of the parameters, and all that was recorded but the time."""
+    records = [{key: value for key, value in record.items() if key != "seconds"} for record in run.metrics()]
+    return run.summary["weights_sha256"], records
+
+
+def in_child(function, *args) -> tuple[int, str]:
+    """Calls function(*args) in a process of its own. -> exit code (minus the signal that killed it), what it said."""
+    reader, writer = context.Pipe(duplex=False)
+    child = context.Process(target=_call, args=(writer, function, args))
+    child.start()
+    writer.close()
+    said = ""
+    with contextlib.suppress(EOFError):
+        said = reader.recv()
+    child.join(120)
+    return child.exitcode, said
+
+
+def _call(writer, function, args) -> None:
+    said = io.StringIO()
+    code = 1
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = function(*args) or 0
+        except SystemExit as error:
+            code = error.code
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}")
+    writer.send(said.getvalue())
+    sys.exit(code)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train_and_die(folder: str, texts: str, moment: str, count: int) -> None:
+    """Dies like under kill -9 at a moment of choice, the count-th time it comes."""
+    from pspin_lite import checkpoint, files, runs, trainer
+
+    owner, name = {
+        "data": (runs.Run, "data"),
+        "step": (trainer.Trainer, "backward"),
+        "optimizer": (trainer.Trainer, "attractor_steps"),
+        "evaluation": (trainer.Trainer, "evaluate"),
+        "record": (runs.Run, "record"),
+        "file": (files, "replace"),
+        "sync": (files, "sync"),
+        "old checkpoint": (checkpoint.shutil, "rmtree"),
+    }[moment]
+    real, calls = getattr(owner, name), []
+
+    def fatal(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == count:
+            die()
+        return real(*args, **kwargs)
+
+    setattr(owner, name, fatal)
+    train(Path(folder), Path(texts))
+
+
+def damage(path: Path, size: int | None = None, bit: int | None = None) -> None:
+    content = bytearray(path.read_bytes())
+    if bit is not None:
+        content[bit // 8] ^= 1 << (bit % 8)
+    path.write_bytes(bytes(content[:size]))
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+VERSION = 1  # of how contents are made: another one finds nothing that an older one kept
+
 
 def folder() -> Path:
     return Path(os.environ.get("PSPIN_CACHE") or Path.home() / ".cache" / "pspin_lite").expanduser()
@@ -28,7 +30,7 @@ def folder() -> Path:
 
 def key(*made_from: object) -> str:
     """The same for the same JSON, in any process and on any machine."""
-    return hashlib.sha256(canonical(made_from)).hexdigest()[:24]
+    return hashlib.sha256(canonical([VERSION, *made_from])).hexdigest()[:24]
 
 
 def canonical(value: object) -> bytes:

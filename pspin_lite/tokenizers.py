@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -139,6 +141,9 @@ class BPE(Tokenizer):
     def _content(self) -> object:
         return self._json
 
+    def __reduce__(self) -> tuple:
+        return BPE, (self.name, self._json, self.end)  # the library's own pickle forgets encode_special_tokens
+
 
 def trained(corpus: corpora.Corpus, vocab: int = 8192) -> BPE:
     """A byte-level BPE of the corpus' training split with SmolLM2's pre-tokenizer; from the cache after the first time.
@@ -159,15 +164,11 @@ def trained(corpus: corpora.Corpus, vocab: int = 8192) -> BPE:
     try:
         tok.save(path)
     except OSError as error:
-        import warnings
-
         warnings.warn(f"the cache {cache.folder()} cannot be written ({error})", stacklevel=2)
     return tok
 
 
 def _train(corpus: corpora.Corpus, vocab: int) -> str:
-    import itertools
-
     from tokenizers import Tokenizer as Library
     from tokenizers import decoders, models, pre_tokenizers, trainers
 

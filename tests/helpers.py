@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -82,3 +83,20 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance
 
 def message(raised) -> str:
     return str(raised.value)
+
+
+def hub_folder(folder: Path, files: int = 4, documents: int = 400) -> Path:
+    """A folder laid out like fineweb-edu's repository. The text "a copy" is in two of its files."""
+    import pyarrow
+    import pyarrow.parquet
+
+    inside = folder / "sample" / "10BT"
+    inside.mkdir(parents=True)
+    config = "- config_name: sample-10BT\n  data_files:\n  - split: train\n    path: sample/10BT/*\n"
+    (folder / "README.md").write_text(f"---\nconfigs:\n{config}---\n# a data set\n")
+    for f in range(files):
+        texts = [f"document {f * documents + i} " + "word " * (i % 17) for i in range(documents)]
+        texts[7] = "a copy" if f % 2 == 0 else texts[7]
+        table = pyarrow.table({"text": texts, "id": [f"{f}-{i}" for i in range(documents)]})
+        pyarrow.parquet.write_table(table, inside / f"{f:03}_00000.parquet")
+    return folder

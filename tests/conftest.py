@@ -1,0 +1,12 @@
+"""Every test run has a cache of its own: nothing a test computes is found by a reader, or hidden from a test by one."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PSPIN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -66,6 +66,8 @@ def tidy(notebook: NotebookNode) -> None:
     }
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):  # a widget lives in its kernel: what is stored stands beside it
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
 
 
 def title(notebook: NotebookNode, name: str) -> str:

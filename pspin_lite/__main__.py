@@ -58,7 +58,7 @@ def add_run_commands(commands) -> None:
     for name in ("steps", "batch", "seed"):
         train.add_argument(f"--{name}", type=int, metavar="N", help="in place of the preset's")
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="anything else of the preset")
-    for name in ("micro-batch", "validate-every", "validate-windows", "final-windows", "checkpoint-every"):
+    for name in ("micro-batch", "validate-every", "validate-tokens", "final-tokens", "checkpoint-every"):
         train.add_argument(f"--{name}", type=int, metavar="N", help="see `Settings` in pspin_lite/training.py")
     train.add_argument("--precision", choices=("auto", "float32", "bfloat16"))
     train.add_argument("--compile", action="store_true", default=None, help="torch.compile")

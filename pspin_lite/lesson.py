@@ -1,25 +1,24 @@
-"""How the notebooks talk with their reader: checks that raise, guesses beside results, figures with a description.
+"""How the notebooks talk with their reader: checks that raise, guesses beside results, figures with a description,
+exercises that are graded.
 
 Texts print rounded numbers only, so that a notebook's outputs are the same on another machine.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
+from collections.abc import Callable
 
-import torch
-from IPython.display import Image, display
+from IPython.display import Image, Markdown, display
 from matplotlib.figure import Figure
+
+from . import exercises
 
 
 def check(what: str, found, expected, tolerance: float = 1e-6) -> None:
     """Raises unless `found` is `expected` within `tolerance` of its largest entry; says so if it is."""
-    found, expected = (torch.as_tensor(x, dtype=torch.float64).detach() for x in (found, expected))
-    if found.shape != expected.shape:
-        raise AssertionError(f"{what}: shape {list(found.shape)}, expected {list(expected.shape)}")
-    error = (found - expected).abs().max().item() / max(expected.abs().max().item(), 1e-300)
-    if not error <= tolerance:  # nan is no success
-        raise AssertionError(f"{what}: off by {error:.1e} of the largest entry, allowed {tolerance:.0e}")
+    exercises.expect(what, found, expected, tolerance)
     print(f"✓ {what} (within {tolerance:.0e})")
 
 
@@ -35,3 +34,27 @@ def show(figure: Figure, alt: str) -> None:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
     display(Image(picture.getvalue(), alt=alt, width=int(figure.get_figwidth() * 100)))
+
+
+def exercise(number: str, answer: Callable) -> bool:
+    """Grades the reader's function. An unsolved one is no error: a notebook runs to its end without the reader."""
+    try:
+        exercises.find(number).grade(answer)
+    except NotImplementedError:
+        print(f"exercise {number}: yours to solve. hint({number!r}) helps, solution({number!r}) tells")
+        return False
+    except Exception as error:  # whatever the reader's code does, the notebook goes on
+        print(f"exercise {number}: not yet. {type(error).__name__}: {error}")
+        return False
+    print(f"✓ exercise {number}")
+    return True
+
+
+def hint(number: str) -> None:
+    print(exercises.find(number).hint)
+
+
+def solution(number: str) -> None:
+    """Shows the code of a solution."""
+    code = inspect.getsource(exercises.find(number).solution)
+    display(Markdown(f"```python\n{code}```"))

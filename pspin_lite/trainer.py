@@ -202,7 +202,7 @@ class Trainer:
         due = self.step % self.validate_every == 0 or self.step == self.cfg.steps
         if not due or any(record["step"] == self.step for record in self.run.metrics("validation")[-8:]):
             return
-        scores = self.evaluate(self.settings.validate_windows)
+        scores = self.evaluate(self.settings.validate_tokens)
         state = evaluation.attractors(self.model, self.example())
         if self.world.first:
             if state:
@@ -213,7 +213,8 @@ class Trainer:
         words = ", ".join(f"{split} {score['bits_per_byte']:.4f} bits/byte" for split, score in scores.items())
         self.progress.say(f"step {self.step}: {words}")
 
-    def evaluate(self, limit: int | None) -> dict:
+    def evaluate(self, tokens: int | None) -> dict:
+        limit = tokens and max(1, tokens // self.cfg.context)  # windows
         stop = lambda: self.asked.asked  # noqa: E731
         return {
             split: evaluation.evaluate(self.model, data, limit, self.world, stop)
@@ -227,7 +228,7 @@ class Trainer:
 
     def finish(self) -> None:
         self.save()
-        scores = self.evaluate(self.settings.final_windows)
+        scores = self.evaluate(self.settings.final_tokens)
         if self.world.first:
             files.write_tensors(self.run.folder / "weights.safetensors", dict(self.model.named_parameters()))
             summary = dict(

@@ -30,14 +30,14 @@ class Settings:
     precision: str = "auto"  # "float32", "bfloat16" (autocast); "auto": bfloat16 on a GPU
     micro_batch: int | None = None  # sequences in one pass; None: the whole batch (of this process)
     validate_every: int | None = None  # steps; None: a twentieth of the run, at least 10
-    validate_windows: int = 64  # of each split, at intervals; at the end all of them
-    final_windows: int | None = None  # None: all
+    validate_tokens: int = 32768  # about as many of each split at intervals, spread over it
+    final_tokens: int | None = None  # at the end; None: all
     checkpoint_every: int | None = None  # steps; None: the same. Also every five minutes
     compile: bool = False  # torch.compile
 
     def __post_init__(self) -> None:
         checks.choice("precision", self.precision, ("auto", "float32", "bfloat16"))
-        for name in ("micro_batch", "validate_every", "validate_windows", "final_windows", "checkpoint_every"):
+        for name in ("micro_batch", "validate_every", "validate_tokens", "final_tokens", "checkpoint_every"):
             if getattr(self, name) is not None:
                 checks.whole(name, getattr(self, name), 1)
         if not isinstance(self.corpus, str):

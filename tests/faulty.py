@@ -18,7 +18,7 @@ context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["pspin_lite.training", "pspin_lite.sequences", "datasets"])
 
 STEPS = 14
-SETTINGS = dict(validate_every=4, checkpoint_every=3, validate_windows=2, final_windows=4, show=False)
+SETTINGS = dict(validate_every=4, checkpoint_every=3, validate_tokens=64, final_tokens=128, show=False)
 
 
 def corpus(folder: Path) -> Path:

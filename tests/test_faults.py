@@ -155,7 +155,7 @@ def signalled(folder: str, texts: str, when: str, *numbers: int) -> int:
     else:
         evaluation.attractors = send
     words = ["--steps", "14", "--batch", "4", "--set", "context=32", "--set", "width=16", "--set", "inner=16"]
-    words += ["--validate-every", "4", "--checkpoint-every", "3", "--validate-windows", "2", "--final-windows", "4"]
+    words += ["--validate-every", "4", "--checkpoint-every", "3", "--validate-tokens", "64", "--final-tokens", "128"]
     return cli.main(["train", "byte-smoke", "--corpus", texts, "--out", folder, *words])
 
 
@@ -380,8 +380,8 @@ def test_two_runs_in_one_folder(tmp_path, texts, undisturbed):
 def test_another_run_in_the_folder(stopped, texts):
     with pytest.raises(files.FileError, match=r"holds another run \(lr 0.0008 there, 0.001 here, seed 1337"):
         ps.train(faulty.cfg(seed=1, lr=1e-3), stopped.folder, corpus=str(texts), **faulty.SETTINGS)
-    with pytest.raises(files.FileError, match="validate_windows 2 there, 3 here"):
-        faulty.train(stopped.folder, texts, validate_windows=3)
+    with pytest.raises(files.FileError, match="validate_tokens 64 there, 96 here"):
+        faulty.train(stopped.folder, texts, validate_tokens=96)
 
 
 def test_the_corpus_changed(tmp_path, monkeypatch):

@@ -92,7 +92,7 @@ def test_bfloat16(tmp_path, texts, run):
 @pytest.mark.parametrize("preset", ["byte-smoke", "subword-smoke", "transformer-smoke"])
 def test_smoke_presets(tmp_path, preset):
     """On the embedded corpus, with the tokenizer that belongs to the vocabulary."""
-    run = ps.train(preset, tmp_path / "run", show=False, final_windows=50)
+    run = ps.train(preset, tmp_path / "run", show=False, final_tokens=2000)
     assert run.summary["steps"] == 30
     assert set(run.summary["validation"]) == {"recent", "held-out"}
     losses = [record["loss"] for record in run.metrics("step")]
@@ -224,7 +224,7 @@ def command(*words: str, **more) -> subprocess.CompletedProcess:
 
 
 def test_commands(tmp_path, run, capsys):
-    words = ["--steps", "3", "--set", "gamma_start=0.2", "--validate-windows", "1", "--final-windows", "2"]
+    words = ["--steps", "3", "--set", "gamma_start=0.2", "--validate-tokens", "64", "--final-tokens", "128"]
     assert cli.main(["train", "byte-smoke", "--out", str(tmp_path / "run"), *words]) == 0
     said = capsys.readouterr().out
     assert said.startswith("sotu train, tokenizer bytes")
@@ -253,7 +253,7 @@ def test_two_processes(tmp_path, texts, run):
     """torchrun with two processes: the losses of one with the same batch; and each resumes the other."""
     words = ["train", "byte-smoke", "--corpus", str(texts), "--out", str(tmp_path / "run")]
     words += ["--steps", "14", "--batch", "4", "--set", "context=32", "--set", "width=16", "--set", "inner=16"]
-    words += ["--validate-every", "4", "--checkpoint-every", "3", "--validate-windows", "2", "--final-windows", "4"]
+    words += ["--validate-every", "4", "--checkpoint-every", "3", "--validate-tokens", "64", "--final-tokens", "128"]
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = os.environ | dict(OMP_NUM_THREADS="1")
     done = subprocess.run([*launch, "-m", "pspin_lite", *words], capture_output=True, text=True, env=environment)

@@ -157,7 +157,8 @@ class Files(Corpus):
 
     The split follows a hash of the text, one in twenty to valid, so that copies of a document are on one side and the
     split survives new files. If that leaves a side empty: with two or more different documents the one of the
-    smallest hash is valid; a single document (or copies of it) is cut, and its last twentieth is valid."""
+    smallest hash is valid; a single document (or copies of it) is cut, and its last twentieth is valid.
+    A split is held in memory while it is tokenised: for more text than that, stream it from a repository."""
 
     splits = ("train", "valid")
 
@@ -224,7 +225,7 @@ class Stream(Corpus):
         """The stream as the hub has it."""
         import datasets
 
-        with hub.quiet():
+        with hub.quiet("datasets"):
             stream = datasets.load_dataset(
                 self.repository, self.config, split="train", streaming=True, revision=self.revision
             )

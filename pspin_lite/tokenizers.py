@@ -199,7 +199,7 @@ def _smollm2() -> BPE:
         wanted = f"the tokenizer of {SMOLLM2}"
         hub.require(wanted, INSTEAD)
         try:
-            with hub.quiet():
+            with hub.quiet("huggingface_hub"):
                 path = hf_hub_download(SMOLLM2, "tokenizer.json")
         except (OSError, ValueError) as error:
             raise hub.OutOfReach(wanted, INSTEAD, f"the hub did not give it ({type(error).__name__})") from error

@@ -279,6 +279,33 @@ def test_fineweb_identity_is_json_and_has_no_path(fineweb, tmp_path):
     assert fineweb.identity()["splits"]["valid"]["documents"] == 500
 
 
+def test_fineweb_from_the_hub_reads_one_commit_and_records_it(tmp_path, monkeypatch):
+    """The hub itself is played: it answers, has a commit, and its files are those of a folder."""
+    import datasets
+    import huggingface_hub
+
+    folder, asked = hub_folder(tmp_path / "hub"), []
+    load = datasets.load_dataset
+
+    def played(repository, *arguments, revision, **options):
+        asked.append((repository, *arguments, revision))
+        return load(str(folder), *arguments, **options)
+
+    def info(self, repository, revision, timeout):
+        return huggingface_hub.hf_api.DatasetInfo(id=repository, sha=revision or "c0ffee", tags=[])
+
+    monkeypatch.delenv("PSPIN_FINEWEB", raising=False)
+    monkeypatch.setattr("pspin_lite.doctor.hub_reachable", lambda seconds: True)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(datasets, "load_dataset", played)
+    corpus = ps.corpora.open("fineweb-edu")
+    next(iter(corpus.documents("train")))
+    assert set(asked) == {("HuggingFaceFW/fineweb-edu", "sample-10BT", "c0ffee")}
+    assert corpus.identity()["repository"] == "HuggingFaceFW/fineweb-edu"
+    assert corpus.identity()["revision"] == "c0ffee"
+    assert ps.corpora.open("fineweb-edu", revision="older").identity()["revision"] == "older"
+
+
 def test_fineweb_of_a_folder_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv("PSPIN_FINEWEB", str(tmp_path / "absent"))
     with pytest.raises(ValueError, match="PSPIN_FINEWEB"):

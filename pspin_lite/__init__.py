@@ -6,7 +6,7 @@ Names are loaded on first use, so that `python -m pspin_lite doctor` can speak e
 import importlib
 
 __version__ = "0.1.0"
-_MODULES = ("attractor", "state_space", "ternary")
+_MODULES = ("attractor", "deploy", "generate", "state_space", "ternary")
 _HOME = {
     "Config": "config",
     "PSpinConfig": "config",

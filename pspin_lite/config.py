@@ -147,6 +147,30 @@ def _check_field(name: str, value: object) -> None:
         raise checks.wrong(name, repr(value), "True or False")
 
 
+_KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig}
+
+
+def to_dict(cfg: Config) -> dict:
+    """For a JSON file; `from_dict` gives the configuration back."""
+    kind = next(name for name, made in _KINDS.items() if isinstance(cfg, made))
+    return dict(kind=kind) | dataclasses.asdict(cfg)
+
+
+def from_dict(values: dict) -> PSpinConfig | TransformerConfig:
+    """What `to_dict` gave; every key is checked, and none may be missing."""
+    values = dict(values)
+    made = _KINDS[checks.choice("kind", values.pop("kind", None), _KINDS)]
+    names = [f.name for f in dataclasses.fields(made)]
+    for key in values:
+        checks.choice("configuration key", key, names)
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise checks.wrong("configuration", "a dict without " + ", ".join(missing), "every key")
+    if isinstance(values["betas"], list):  # JSON has no tuples
+        values["betas"] = tuple(values["betas"])
+    return made(**values)
+
+
 _PRESETS = {
     cfg.name: cfg
     for cfg in (

@@ -232,3 +232,13 @@ def test_command_line_refuses_what_it_does_not_know():
     found = run(sys.executable, "-m", "pspin_lite", "bench", "--only", "loss-table")
     assert found.returncode == 2
     assert "early-stopping" in found.stderr
+
+
+def test_every_fault_is_tested():
+    listed = re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "faults.md").read_text(), re.M)
+    assert [int(number) for number in listed] == list(range(1, 21))
+    marks = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    tested = {
+        int(n) for numbers in re.findall(r"^@pytest\.mark\.fault\(([\d, ]+)\)", marks, re.M) for n in numbers.split(",")
+    }
+    assert tested == set(range(1, 21))

@@ -131,9 +131,7 @@ class Packed:
         limit = count if limit is None else min(count, checks.whole("limit", limit, 1))
         for i in (j * count // limit for j in range(limit)):
             a, b = i * self.length, min((i + 1) * self.length, self.tokens)
-            piece = np.take(
-                self._tokens, np.arange(a - 1, b), mode="wrap"
-            )  # before the first comes the last, an end
+            piece = np.take(self._tokens, np.arange(a - 1, b), mode="wrap")  # before the first comes the last, an end
             piece = torch.from_numpy(piece.astype(np.int64))[None]  # [1, t+1]
             yield piece[:, :-1], piece[:, 1:]
 

@@ -214,6 +214,16 @@ def test_a_file_that_changes_underneath_is_noticed(tmp_path):
     (tmp_path / "a.txt").write_text("first\nsecond\nTHIRD")
     with pytest.raises(ValueError, match="changed since it was opened"):
         texts(corpus, "train")
+    (tmp_path / "a.txt").write_text("first\nsecond\nthird")
+    one, many = json.dumps({"text": "one"}) + "\n", tmp_path / "many.jsonl"
+    many.write_text(one * 3)
+    corpus = ps.corpora.open(many)
+    many.write_text(one * 2)
+    with pytest.raises(ValueError, match="2 documents in place of 3"):
+        texts(corpus, "train")
+    many.write_text(one * 4)
+    with pytest.raises(ValueError, match=r"many\.jsonl:4 changed"):
+        texts(corpus, "train")
 
 
 def test_names_and_splits_are_checked(sotu, tmp_path):

@@ -40,7 +40,7 @@ def test_against_a_loop_written_out(run):
     matrices = [p for p in model.parameters() if p.ndim == 2]
     vectors = [p for p in model.parameters() if p.ndim == 1]
     groups = [dict(params=matrices, weight_decay=0.05), dict(params=vectors, weight_decay=0.0)]
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999))
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999), fused=True)
     data = run.data()["train"]
     losses = []
     for step in range(cfg.steps):

@@ -300,7 +300,7 @@ CRAFTED = {
 def test_a_crafted_header_is_our_error_and_no_other(name, tmp_path):
     path = tmp_path / "x.safetensors"
     path.write_bytes(CRAFTED[name])
-    with pytest.raises(FileError, match="x.safetensors"):
+    with pytest.raises(FileError, match=r"x\.safetensors"):
         files.read_tensors(path)
 
 
@@ -497,5 +497,5 @@ def test_names_that_do_not_fit_are_listed(found, words):
         files.check_tensors("x", {name: torch.zeros(shape) for name, shape in found.items()}, expected)
     assert all(word in str(raised.value) for word in words), str(raised.value)
     assert str(raised.value).count("a is") == sum("a is" in word for word in words)
-    with pytest.raises(FileError, match="b is torch.float16"):
+    with pytest.raises(FileError, match=r"b is torch\.float16"):
         files.check_tensors("x", {"a": torch.zeros(2, 3), "b": torch.zeros(4).half()}, expected)

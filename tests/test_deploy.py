@@ -61,39 +61,6 @@ def rounded(model):
     return model
 
 
-# --- size -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.eq("tab-footprint", "tab-baseline")
-@pytest.mark.parametrize("name", ["byte-lite", "subword-lite", "transformer-lite", "byte-paper"])
-def test_size_on_disk_is_the_footprint(name, tmp_path):
-    cfg = ps.preset(name)
-    table = ps.footprint(cfg)
-    model = ps.build(cfg)
-    size = deploy.export(model, tmp_path / "x")
-    assert size == (tmp_path / "x").stat().st_size
-    header = 8 + int.from_bytes((tmp_path / "x").open("rb").read(8), "little")
-    scales = sum(4 for m in model.modules() if isinstance(m, ps.ternary.TernaryLinear))
-    assert scales == (0 if "transformer" in name else 8 * cfg.layers)
-    assert size - header == table.bytes + scales
-    assert header < 10_000
-    if name == "byte-paper":
-        assert table.params == 60_963_008
-        assert round(size / 2**20, 2) in (41.37, 41.38), "the paper's table says 41.37 MB"
-
-
-def test_what_is_in_the_file(path):
-    tensors, about = files.read_tensors(path)
-    assert {str(x.dtype) for name, x in tensors.items() if name.startswith("embedding")} == {"torch.float32"}
-    assert {str(x.dtype) for name, x in tensors.items() if name.endswith(".packed")} == {"torch.uint8"}
-    others = {x.dtype for name, x in tensors.items() if not name.endswith((".packed", ".scale", "embedding.weight"))}
-    assert others == {torch.float16}
-    assert about["format"] == "pspin_lite deployed model 1"
-    assert config.from_dict(json.loads(about["config"])) == TINY
-    assert json.loads(about["tokenizer"]) == IDENTITY
-    assert sum(name.endswith(".packed") for name in tensors) == 4
-
-
 # --- numbers --------------------------------------------------------------------------------------
 
 
@@ -342,6 +309,39 @@ def test_mutated_headers_that_hash_correctly_are_our_error(path):
         files.write_tensors(path, tensors, words)
         with contextlib.suppress(FileError):  # any other exception fails the test
             deploy.load(path)
+
+
+# --- size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.eq("tab-footprint", "tab-baseline")
+@pytest.mark.parametrize("name", ["byte-lite", "subword-lite", "transformer-lite", "byte-paper"])
+def test_size_on_disk_is_the_footprint(name, tmp_path):
+    cfg = ps.preset(name)
+    table = ps.footprint(cfg)
+    model = ps.build(cfg)
+    size = deploy.export(model, tmp_path / "x")
+    assert size == (tmp_path / "x").stat().st_size
+    header = 8 + int.from_bytes((tmp_path / "x").open("rb").read(8), "little")
+    scales = sum(4 for m in model.modules() if isinstance(m, ps.ternary.TernaryLinear))
+    assert scales == (0 if "transformer" in name else 8 * cfg.layers)
+    assert size - header == table.bytes + scales
+    assert header < 10_000
+    if name == "byte-paper":
+        assert table.params == 60_963_008
+        assert round(size / 2**20, 2) in (41.37, 41.38), "the paper's table says 41.37 MB"
+
+
+def test_what_is_in_the_file(path):
+    tensors, about = files.read_tensors(path)
+    assert {str(x.dtype) for name, x in tensors.items() if name.startswith("embedding")} == {"torch.float32"}
+    assert {str(x.dtype) for name, x in tensors.items() if name.endswith(".packed")} == {"torch.uint8"}
+    others = {x.dtype for name, x in tensors.items() if not name.endswith((".packed", ".scale", "embedding.weight"))}
+    assert others == {torch.float16}
+    assert about["format"] == "pspin_lite deployed model 1"
+    assert config.from_dict(json.loads(about["config"])) == TINY
+    assert json.loads(about["tokenizer"]) == IDENTITY
+    assert sum(name.endswith(".packed") for name in tensors) == 4
 
 
 # --- speed ----------------------------------------------------------------------------------------

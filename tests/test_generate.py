@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from helpers import message
 import pspin_lite as ps
 from pspin_lite import deploy
 from pspin_lite.generate import choose, generate, stream
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class Bytes:
@@ -92,7 +95,7 @@ def test_same_text_in_another_process():
         "print(list(generate(model_of('p-spin'), [65, 66], 30, top_p=0.9, seed=7)))"
     )
     here = list(generate(model_of("p-spin"), [65, 66], 30, top_p=0.9, seed=7))
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert found.stdout.strip() == str(here), found.stderr
 
 

@@ -149,8 +149,8 @@ BUGS = [
     Bug("drawn from torch's global numbers", "generate", "torch.rand((), generator=rng,", "torch.rand((),", GENERATE),
     Bug("half a character lost", "generate", 'decode(b"", final=True)', 'decode(b"")', GENERATE),
     Bug("hash not compared", "files", "if found != wanted:", "if False:", FILES),
-    Bug("link replaced by a file", "files", "Path(os.path.realpath(path))", "Path(path)", FILES),
     Bug("values looked up in the file", "files", "get_tensor(name).clone()", "get_tensor(name)", FILES),
+    Bug("link replaced by a file", "files", "Path(os.path.realpath(path))", "Path(path)", FILES),
     Bug(
         "temporary file left behind",
         "files",

@@ -118,8 +118,9 @@ def load(path: str | Path) -> LanguageModel:
         raise files.FileError(f"{path}: does not fit: {len(tensors)} tensors for {cfg.layers} layers")
     try:
         model = layout(cfg)
-    except (RuntimeError, OverflowError, TypeError) as error:  # sizes beyond all measure
-        raise files.FileError(f"{path}: its configuration is of no use: {error}") from error
+    except (RuntimeError, ValueError, OverflowError, TypeError) as error:  # sizes beyond all measure
+        reason = str(error).partition("\n")[0]
+        raise files.FileError(f"{path}: its configuration is of no use: {reason}") from error
     files.check_tensors(path, tensors, expected_tensors(model))
     try:
         _fill(model, tensors)

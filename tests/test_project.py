@@ -16,7 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from pspin_lite import doctor
+from pspin_lite import __main__, bench, doctor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -219,10 +219,12 @@ def test_hub_that_answers_is_reachable(monkeypatch):
 def test_bench_runs():
     found = run(sys.executable, "-m", "pspin_lite", "bench", "--quick")
     assert found.returncode == 0, found.stderr
-    for table in ("Gated state space at the byte", "Attractor", "Loss of", "A whole training step", "Early stopping"):
+    tables = ("Gated state space at the byte", "Attractor", "Loss of", "A whole training step", "Early stopping")
+    for table in (*tables, "A token at batch 1"):
         assert table in found.stdout
     assert "torchdeq" in found.stdout
     assert "fla naive_chunk_simple_gla" in found.stdout
+    assert list(bench.TABLES) == list(__main__.TABLES), "every table can be asked for by name"
 
 
 def test_command_line_refuses_what_it_does_not_know():

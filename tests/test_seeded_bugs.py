@@ -29,6 +29,7 @@ class Bug:
 
 SSM, SPIN, MODEL = "test_state_space.py", "test_attractor.py", "test_model.py"
 DATA, TOKENS, TEXTS = "test_sequences.py", "test_tokenizers.py", "test_corpora.py"
+COSTS, DEPLOY, GENERATE, FILES = "test_costs.py", "test_deploy.py", "test_generate.py", "test_files.py"
 BUGS = [
     Bug(
         "decay dropped from the carry",
@@ -167,6 +168,39 @@ BUGS = [
         "encode_special_tokens = True",
         "encode_special_tokens = False",
         TOKENS,
+    ),
+    Bug(
+        "one of AdamW's moments forgotten",
+        "costs",
+        "StepMemory(weights, 2 * weights,",
+        "StepMemory(weights, weights,",
+        COSTS,
+    ),
+    Bug("two pieces of logits alive at once", "loss", "p = None  # the piece", "pass  # the piece", COSTS),
+    Bug(
+        "scale missing in the export",
+        "deploy",
+        "ternary.pack(codes), scale",
+        "ternary.pack(codes), scale + 1",
+        DEPLOY,
+    ),
+    Bug("gamma not bounded once deployed", "deploy", "0.5 * torch.tanh(gamma_param)", "gamma_param", DEPLOY),
+    Bug("a newer format taken for ours", "deploy", "int(found[1])) != FORMAT", "int(found[1])) < FORMAT", DEPLOY),
+    Bug("tokens share their digits' unit", "fast_linear", ".abs().amax(-1, keepdim=True)", ".abs().amax()", DEPLOY),
+    Bug("second digit lost", "fast_linear", "alpha=1 / 254", "alpha=0", DEPLOY),
+    Bug("state not carried", "generate", "device=device), state)", "device=device), None)", GENERATE),
+    Bug("top-p off by one", "generate", "p.cumsum(-1) - p  #", "p.cumsum(-1) - 2 * p  #", GENERATE),
+    Bug("drawn from torch's global numbers", "generate", "torch.rand((), generator=rng,", "torch.rand((),", GENERATE),
+    Bug("half a character lost", "generate", 'decode(b"", final=True)', 'decode(b"")', GENERATE),
+    Bug("hash not compared", "files", "if found != wanted:", "if False:", FILES),
+    Bug("values looked up in the file", "files", "get_tensor(name).clone()", "get_tensor(name)", FILES),
+    Bug("link replaced by a file", "files", "Path(os.path.realpath(path))", "Path(path)", FILES),
+    Bug(
+        "temporary file left behind",
+        "files",
+        "as error:\n        temporary.unlink(missing_ok=True)\n",
+        "as error:\n",
+        FILES,
     ),
 ]
 

@@ -10,7 +10,6 @@ _MODULES = (
     "attractor",
     "corpora",
     "deploy",
-    "generate",
     "metrics",
     "sequences",
     "state_space",
@@ -31,6 +30,8 @@ _HOME = {
     "resume": "training",
     "Run": "runs",
     "evaluate": "evaluation",
+    "generate": "generation",
+    "stream": "generation",
 }
 __all__ = sorted([*_MODULES, *_HOME])
 

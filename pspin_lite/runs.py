@@ -88,6 +88,7 @@ class Run:
             expected = {name: (tuple(p.shape), p.dtype) for name, p in model.named_parameters()}
             files.check_tensors(path, weights, expected)
             model.load_state_dict(weights)
+            model.tokenizer_identity = files.read_json(self.folder / "data.json")["train"]["tokenizer"]
             self._model = model.eval()
         return self._model
 

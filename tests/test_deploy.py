@@ -157,7 +157,7 @@ def answers(path: Path) -> str:
     logits, state = model.prefill(tokens)
     for i in range(5):
         logits, state = model.step(tokens[:, i], state)
-    ids = list(ps.generate.generate(model, [1, 2], 20, seed=5))
+    ids = list(ps.generate(model, [1, 2], 20, seed=5))
     return files.tensors_sha256({"forward": whole, "step": logits, "state": state[0]}) + str(ids)
 
 

@@ -29,7 +29,7 @@ class Bug:
 
 SSM, SPIN, MODEL = "test_state_space.py", "test_attractor.py", "test_model.py"
 DATA, TOKENS, TEXTS = "test_sequences.py", "test_tokenizers.py", "test_corpora.py"
-COSTS, DEPLOY, GENERATE, FILES = "test_costs.py", "test_deploy.py", "test_generate.py", "test_files.py"
+COSTS, DEPLOY, GENERATE, FILES = "test_costs.py", "test_deploy.py", "test_generation.py", "test_files.py"
 BUGS = [
     Bug(
         "decay dropped from the carry",
@@ -157,7 +157,7 @@ BUGS = [
     Bug(
         "damage to the cache unnoticed",
         "cache",
-        'facts.pop("sha256") != digest(stored)',
+        'facts.pop("sha256") != files.file_sha256(stored)',
         'not facts.pop("sha256")',
         DATA,
     ),
@@ -188,10 +188,10 @@ BUGS = [
     Bug("a newer format taken for ours", "deploy", "int(found[1])) != FORMAT", "int(found[1])) < FORMAT", DEPLOY),
     Bug("tokens share their digits' unit", "fast_linear", ".abs().amax(-1, keepdim=True)", ".abs().amax()", DEPLOY),
     Bug("second digit lost", "fast_linear", "alpha=1 / 254", "alpha=0", DEPLOY),
-    Bug("state not carried", "generate", "device=device), state)", "device=device), None)", GENERATE),
-    Bug("top-p off by one", "generate", "p.cumsum(-1) - p  #", "p.cumsum(-1) - 2 * p  #", GENERATE),
-    Bug("drawn from torch's global numbers", "generate", "torch.rand((), generator=rng,", "torch.rand((),", GENERATE),
-    Bug("half a character lost", "generate", 'decode(b"", final=True)', 'decode(b"")', GENERATE),
+    Bug("state not carried", "generation", "device=device), state)", "device=device), None)", GENERATE),
+    Bug("top-p off by one", "generation", "p.cumsum(-1) - p  #", "p.cumsum(-1) - 2 * p  #", GENERATE),
+    Bug("drawn from torch's global numbers", "generation", "torch.rand((), generator=rng,", "torch.rand((),", GENERATE),
+    Bug("half a character lost", "generation", 'decode(b"", final=True)', 'decode(b"")', GENERATE),
     Bug("hash not compared", "files", "if found != wanted:", "if False:", FILES),
     Bug("values looked up in the file", "files", "get_tensor(name).clone()", "get_tensor(name)", FILES),
     Bug("link replaced by a file", "files", "Path(os.path.realpath(path))", "Path(path)", FILES),

@@ -310,7 +310,7 @@ def test_no_partial_cache_when_writing_fails(corpus, own, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(cache.np, "save", full)
-        with pytest.warns(UserWarning, match="No space left on device"):
+        with pytest.warns(UserWarning, match="no space left"):
             data = ps.sequences.open(corpus, "bytes", length=8)
     assert data._tokens.tolist() == expected
     assert list(own.iterdir()) == []

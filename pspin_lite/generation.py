@@ -40,12 +40,14 @@ def generate(
     top_p: float | None = None,
     seed: int | None = None,
     end: int | None = None,
+    vocab: int | None = None,
 ) -> Iterator[int]:
     """Ids that follow the prompt: at most `tokens`, fewer if `end` comes. An empty prompt starts from `end`.
 
+    vocab: only ids below it are drawn, where the tokenizer has fewer than the model; None: all.
     The model is in eval mode until the iterator is done."""
     prompt = torch.as_tensor(prompt_ids).reshape(-1)
-    vocab = model.cfg.vocab
+    vocab = model.cfg.vocab if vocab is None else min(checks.whole("vocab", vocab, 1), model.cfg.vocab)
     if end is not None and not 0 <= checks.whole("end", end, 0) < vocab:
         raise checks.wrong("end", end, f"0 to {vocab - 1} (vocab {vocab})")
     if len(prompt) == 0:
@@ -55,10 +57,10 @@ def generate(
     prompt = checks.ids("prompt_ids", prompt, 1, "[n]", vocab)
     checks.whole("tokens", tokens, 0)
     _check_sampling(temperature, top_k, top_p, seed)
-    return _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end)
+    return _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end, vocab)
 
 
-def _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end) -> Iterator[int]:
+def _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end, vocab) -> Iterator[int]:
     rng = torch.Generator()  # on the CPU, wherever the model is: the same numbers on every device
     rng.seed() if seed is None else rng.manual_seed(seed)
     device = model.embedding.weight.device
@@ -69,7 +71,7 @@ def _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end) -> It
         for piece in prompt.to(device)[None].split(PIECE, 1):
             logits, state = model.prefill(piece, state)
         for i in range(tokens):
-            token = choose(logits[0], temperature, top_k, top_p, rng)
+            token = choose(logits[0, :vocab], temperature, top_k, top_p, rng)
             if token == end:
                 return
             yield token
@@ -115,7 +117,8 @@ def stream(
         raise checks.wrong("prompt", type(prompt).__name__, "a str")
     check_tokenizer(model, tokenizer)
     ids = torch.as_tensor(tokenizer.encode(prompt))
-    return _decoded(generate(model, ids, tokens, temperature, top_k, top_p, seed, tokenizer.end), tokenizer)
+    chosen = generate(model, ids, tokens, temperature, top_k, top_p, seed, tokenizer.end, tokenizer.vocab)
+    return _decoded(chosen, tokenizer)
 
 
 def _decoded(ids: Iterator[int], tokenizer) -> Iterator[str]:
@@ -130,8 +133,8 @@ def _decoded(ids: Iterator[int], tokenizer) -> Iterator[str]:
 def check_tokenizer(model: LanguageModel, tokenizer) -> None:
     """A model refuses another tokenizer than its own: the vocabulary must fit, and where the model knows which
     tokenizer it was trained with (`model.tokenizer_identity`), it must be that one."""
-    if tokenizer.vocab != model.cfg.vocab:
-        raise checks.wrong("tokenizer", f"a vocabulary of {tokenizer.vocab}", f"the model's, {model.cfg.vocab}")
+    if tokenizer.vocab > model.cfg.vocab:
+        raise checks.wrong("tokenizer", f"a vocabulary of {tokenizer.vocab}", f"at most the model's, {model.cfg.vocab}")
     own = getattr(model, "tokenizer_identity", None)
     came = json.loads(json.dumps(tokenizer.identity()))  # as it would come back from a file
     if own is not None and own != came:

@@ -14,7 +14,7 @@ from helpers import message
 
 import pspin_lite as ps
 from pspin_lite import deploy
-from pspin_lite.generate import choose, generate, stream
+from pspin_lite.generation import choose, generate, stream
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,7 +67,7 @@ def test_every_token_is_the_likeliest_after_all_before_it(kind, tmp_path):
 
 
 def test_a_long_prompt_is_read_in_pieces(monkeypatch):
-    from pspin_lite import generate as module
+    from pspin_lite import generation as module
 
     model, prompt = model_of("p-spin"), list(range(100))
     whole = list(generate(model, prompt, 8, temperature=0))
@@ -91,7 +91,7 @@ def test_same_seed_same_tokens_however_many_and_nothing_else_is_moved():
 
 def test_same_text_in_another_process():
     code = (
-        "import sys; sys.path.insert(0, 'tests'); from test_generate import *\n"
+        "import sys; sys.path.insert(0, 'tests'); from test_generation import *\n"
         "print(list(generate(model_of('p-spin'), [65, 66], 30, top_p=0.9, seed=7)))"
     )
     here = list(generate(model_of("p-spin"), [65, 66], 30, top_p=0.9, seed=7))
@@ -140,7 +140,7 @@ def test_what_cannot_be_is_never_drawn():
 
 
 def scripted(monkeypatch, ids):
-    from pspin_lite import generate as module
+    from pspin_lite import generation as module
 
     answers = iter(ids)
     monkeypatch.setattr(module, "choose", lambda *args: next(answers))
@@ -182,6 +182,7 @@ def test_a_stopped_iterator_gives_the_mode_back():
     assert model.training
 
 
+@pytest.mark.fault(16)
 def test_another_tokenizer_is_refused():
     model = model_of("p-spin")
     model.tokenizer_identity = dict(name="bytes", pieces=[1, 2])
@@ -190,10 +191,20 @@ def test_another_tokenizer_is_refused():
     with pytest.raises(ValueError) as raised:
         stream(model, Bytes(), "x", 1)
     assert all(word in message(raised) for word in ("tokenizer", "bytes", "other"))
-    wide = ps.build(CONFIGS["p-spin"].replace(vocab=300))
+    narrow = ps.build(CONFIGS["p-spin"].replace(vocab=200))
     with pytest.raises(ValueError) as raised:
-        stream(wide, Bytes(), "x", 1)
-    assert all(word in message(raised) for word in ("tokenizer", "256", "300"))
+        stream(narrow, Bytes(), "x", 1)
+    assert all(word in message(raised) for word in ("tokenizer", "256", "200"))
+
+
+def test_ids_without_text_are_never_drawn():
+    """A tokenizer with fewer ids than the model: the rest of them are not drawn, however likely."""
+    wide = ps.build(CONFIGS["p-spin"].replace(vocab=300))
+    with torch.no_grad():
+        wide.embedding.weight[256:] += 10 * wide.embedding.weight[256:].sign()
+    assert max(generate(wide, [1], 50, seed=1)) >= 256
+    assert max(generate(wide, [1], 50, seed=1, vocab=256)) < 256
+    assert "".join(stream(wide, Bytes(), "x", 50, seed=1))
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ class Equilibrium(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, dy):
         acts, y, gamma, packed, scale = ctx.saved_tensors
-        with torch.cuda.device_of(dy):
+        with torch.cuda.device_of(dy), torch.autocast(dy.device.type, enabled=False):  # dA in the inputs' dtype
             dh, progress = backward(dy, acts, packed, scale, gamma, ctx.steps, ctx.tol)
             wanted = ctx.needs_input_grad[1] or ctx.needs_input_grad[2]
             dw, dgamma = coupling_gradients(dh.T @ y, packed, scale, gamma) if wanted else (None, None)

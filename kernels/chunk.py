@@ -19,9 +19,9 @@ the letters exchanged. For dV and dK time runs backwards (REVERSE): M is transpo
 
 Glossary
     name     shape           meaning
-    q, k, v  [BC,A], [BC,B]  rows of a block. A head's width d is held as two blocks of columns, A + B, powers of two,
-                             at least 16: 64 + 16 for d = 68, 64 + 32 for d = 88 (not 128). Zeros past d
-    h        [A,BV], [B,BV]  a tile of the state: all its rows (keys), BV of its columns (values)
+    q, k, v  [BC,W], ..      rows of a block. A head's width d is held as blocks of W columns, W a power of two
+                             from 16 on: 64 + 16 for d = 68, 64 + 32 for d = 88 (not 128). Zeros past d
+    h        [W,BV], ..      a tile of the state: all its rows (keys), BV of its columns (values)
     g        [BC]            log decays, each in [-inf, 0]; zero past the end of the sequence
     lines    [4,B*H,N*C]     log decays added up, see `sum_decays`
     M        [BC,BC]         one block of the decay mask; M[c,j] = what is left of token j at token c
@@ -55,11 +55,11 @@ class Tiles(NamedTuple):
     d: int  # width of a head
     C: int  # tokens in a chunk
     BC: int  # tokens in a block
-    A: int  # columns of a head in its first block
-    B: int  # and in its second
+    widths: tuple[int, ...]  # W: columns of a head in each of its blocks of columns
+    firsts: tuple[int, ...]  # where each of those begins
     BV: int  # columns of values in one program
-    aligned: int  # heads begin at multiples of this many elements: what a single load may bring
-    precision: str  # of products of float32 numbers
+    each: int  # elements in 128 bits: tokens, heads and batch entries begin at multiples of it
+    row: int  # columns of a head that may be loaded: d, filled up with zeros to a multiple of `each`
 
 
 @triton.jit
@@ -71,26 +71,28 @@ def blocks_in(left, tiles: tl.constexpr):
 @triton.jit
 def head_of(x, strides, b, head, tiles: tl.constexpr):
     """Where a head of batch entry b begins in x [B,T,H,d]."""
-    aligned: tl.constexpr = tiles.aligned
-    return x + tl.multiple_of(b * strides[0] + head * strides[2], aligned)
+    each: tl.constexpr = tiles.each
+    return x + tl.multiple_of(b * strides[0] + head * strides[2], each)
 
 
 @triton.jit
 def load_rows(x, stride, first, left, column, W: tl.constexpr, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
-    """Rows first.., columns column.. of a head -> [BC,W]; zero past the sequence and past the width d."""
+    """Rows first.., columns column.. of a head -> [BC,W]; zero past the sequence and the width."""
+    each: tl.constexpr = tiles.each
     t = first + tl.arange(0, tiles.BC)
     c = column + tl.arange(0, W)
-    inside = (t[:, None] < left) & (c[None, :] < tiles.d)
-    return tl.load(x + t[:, None] * stride + c[None, :], mask=inside, other=0.0, eviction_policy=KEEP)
+    inside = (t[:, None] < left) & (c[None, :] < tiles.row)
+    at = tl.multiple_of(t[:, None] * stride, (each, each))
+    return tl.load(x + at + c[None, :], mask=inside, other=0.0, eviction_policy=KEEP)
 
 
 @triton.jit
 def load_heads(x, stride, first, left, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
-    """Rows first.., the whole width of a head -> [BC,A], [BC,B]."""
-    return (
-        load_rows(x, stride, first, left, 0, tiles.A, tiles, KEEP),
-        load_rows(x, stride, first, left, tiles.A, tiles.B, tiles, KEEP),
-    )
+    """Rows first.., the whole width of a head -> [BC,W], one for each block of columns."""
+    found = ()
+    for i in tl.static_range(len(tiles.widths)):
+        found += (load_rows(x, stride, first, left, tiles.firsts[i], tiles.widths[i], tiles, KEEP),)
+    return found
 
 
 @triton.jit
@@ -109,18 +111,19 @@ def state_at(row, W: tl.constexpr, column, tiles: tl.constexpr, TRANSPOSED: tl.c
 
 @triton.jit
 def load_state(h, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
-    """A tile of a state -> [A,BV], [B,BV]."""
-    at_a, in_a = state_at(0, tiles.A, column, tiles, TRANSPOSED)
-    at_b, in_b = state_at(tiles.A, tiles.B, column, tiles, TRANSPOSED)
-    return tl.load(h + at_a, mask=in_a, other=0.0), tl.load(h + at_b, mask=in_b, other=0.0)
+    """A tile of a state -> [W,BV], one for each block of columns."""
+    found = ()
+    for i in tl.static_range(len(tiles.widths)):
+        at, inside = state_at(tiles.firsts[i], tiles.widths[i], column, tiles, TRANSPOSED)
+        found += (tl.load(h + at, mask=inside, other=0.0),)
+    return found
 
 
 @triton.jit
 def store_state(h, tile, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
-    at_a, in_a = state_at(0, tiles.A, column, tiles, TRANSPOSED)
-    at_b, in_b = state_at(tiles.A, tiles.B, column, tiles, TRANSPOSED)
-    tl.store(h + at_a, tile[0], mask=in_a)
-    tl.store(h + at_b, tile[1], mask=in_b)
+    for i in tl.static_range(len(tile)):
+        at, inside = state_at(tiles.firsts[i], tiles.widths[i], column, tiles, TRANSPOSED)
+        tl.store(h + at, tile[i], mask=inside)
 
 
 @triton.jit
@@ -131,14 +134,14 @@ def sum_decays(g, lines, g_strides, T, H, N, tiles: tl.constexpr):
     TO_END      g_{c+1} + ... + g_last of the chunk  TAIL  the same over c's block only
     """
     n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    t0 = n * tiles.C
+    t0 = tl.cast(n, tl.int64) * tiles.C
     g += bh // H * g_strides[0] + bh % H * g_strides[2] + t0 * g_strides[1]
     lines += bh * N * tiles.C + t0
     size = tl.num_programs(1).to(tl.int64) * N * tiles.C
     i = tl.arange(0, tiles.C)
     for r in range(tiles.C // tiles.BC):
         c = r * tiles.BC + tl.arange(0, tiles.BC)
-        G = load_line(g, g_strides[1], 0, T - t0, tiles.C)[None, :]  # log decays of the chunk: [1,C]
+        G = load_line(g, g_strides[1], 0, (T - t0).to(tl.int32), tiles.C)[None, :]  # log decays of the chunk: [1,C]
         before, after = i[None, :] <= c[:, None], i[None, :] > c[:, None]  # [BC,C]
         block = (i[None, :] >= r * tiles.BC) & (i[None, :] < (r + 1) * tiles.BC)
         tl.store(lines + FROM_START * size + c, tl.sum(tl.where(before, G, 0.0), 1))
@@ -176,9 +179,8 @@ def mask_within(g, REVERSE: tl.constexpr):
 def mask_across(lines, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
     """Eq. ssm-mask between block r (rows, reading) and block s (columns, writing): [BC,BC]."""
     block = tl.arange(0, tiles.C // tiles.BC)
-    sums = tl.load(
-        lines[0] + HEAD * lines[1] + block * tiles.BC + tiles.BC - 1
-    )  # log decay of each whole block: [C/BC]
+    at = block * tiles.BC + tiles.BC - 1
+    sums = tl.load(lines[0] + HEAD * lines[1] + at)  # log decay of each whole block: [C/BC]
     inner = (block > r) & (block < s) if REVERSE else (block > s) & (block < r)
     between = tl.sum(tl.where(inner, sums, 0.0), 0)
     reading = load_sums(lines, TAIL if REVERSE else HEAD, r * tiles.BC, tiles)  # [BC]
@@ -187,22 +189,36 @@ def mask_across(lines, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
 
 
 @triton.jit
+def multiply(a, b, total):
+    """a b + total, in float32. An operand computed here is float32 where inputs have 16 bits. bfloat16 has the same
+    range: it is rounded. float16 ends at 65504, which a state or a score may exceed: TF32 products have float16's ten
+    bits and float32's range."""
+    if a.dtype == b.dtype:
+        total = tl.dot(a, b, total, input_precision="ieee")
+    elif a.dtype == tl.bfloat16 or b.dtype == tl.bfloat16:
+        total = tl.dot(a.to(tl.bfloat16), b.to(tl.bfloat16), total)
+    else:
+        total = tl.dot(a.to(tl.float32), b.to(tl.float32), total, input_precision="tf32")
+    return total
+
+
+@triton.jit
 def scores(q, k, tiles: tl.constexpr):
-    """[BC,A]+[BC,B] twice -> [BC,BC], every row of q with every row of k."""
-    S = tl.dot(q[0], tl.trans(k[0]), input_precision=tiles.precision)
-    return tl.dot(q[1], tl.trans(k[1]), S, input_precision=tiles.precision)
+    """[BC,W].. twice -> [BC,BC], every row of q with every row of k."""
+    S = tl.full([tiles.BC, tiles.BC], 0.0, tl.float32)
+    for i in tl.static_range(len(q)):
+        S = multiply(q[i], tl.trans(k[i]), S)
+    return S
 
 
 @triton.jit
 def chunk_cross(q, h, stride, lines, r, left, tiles: tl.constexpr, REVERSE: tl.constexpr):
     """Eq. ssm-cross: what block r reads from the state -> [BC,BV]. Here and below, q, k, v, g point to the chunk's
     first token, and `stride` says how far apart tokens are in each of them."""
-    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles, "evict_last")  # queries of block r: [BC,A], [BC,B]
-    dtype = q_r[
-        0
-    ].dtype  # 16-bit inputs meet 16-bit operands on the tensor cores; decays, sums and the state are float32
-    o = tl.dot(q_r[0], h[0].to(dtype), input_precision=tiles.precision)
-    o = tl.dot(q_r[1], h[1].to(dtype), o, input_precision=tiles.precision)
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles, "evict_last")  # queries of block r: [BC,W], ..
+    o = tl.full([tiles.BC, tiles.BV], 0.0, tl.float32)
+    for i in tl.static_range(len(h)):
+        o = multiply(q_r[i], h[i], o)
     return o * tl.exp(load_sums(lines, TO_END if REVERSE else FROM_START, r * tiles.BC, tiles))[:, None]
 
 
@@ -213,30 +229,30 @@ def chunk_intra(o, q, k, v, g, stride, lines, r, left, column, tiles: tl.constex
         first, end = (r + 1, tiles.C // tiles.BC) if REVERSE else (0, r)
         for s in tl.range(first, end, disable_licm=True):  # whole blocks before r (REVERSE: after r)
             q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # again: cheaper than keeping it in registers
-            k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,A], [BC,B]
+            k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,W], ..
             P = scores(q_r, k_s, tiles) * mask_across(lines, r, s, tiles, REVERSE)
             v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
-            o = tl.dot(P.to(v_s.dtype), v_s, o, input_precision=tiles.precision)
-    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,A], [BC,B]
-    k_r = load_heads(k, stride[1], r * tiles.BC, left, tiles)  # keys of block r itself: [BC,A], [BC,B]
+            o = multiply(P, v_s, o)
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,W], ..
+    k_r = load_heads(k, stride[1], r * tiles.BC, left, tiles)  # keys of block r itself: [BC,W], ..
     g_r = load_line(g, stride[3], r * tiles.BC, left, tiles.BC)  # its log decays: [BC]
     P = scores(q_r, k_r, tiles) * mask_within(g_r, REVERSE)
     v_r = load_rows(v, stride[2], r * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
-    return tl.dot(P.to(v_r.dtype), v_r, o, input_precision=tiles.precision)
+    return multiply(P, v_r, o)
 
 
 @triton.jit
 def chunk_write(h, k, v, stride, lines, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
     """Eq. ssm-state: a tile of the state before the chunk -> the same tile after it (REVERSE: the other way)."""
     kept = carry(lines, tiles)
-    h = (h[0] * kept, h[1] * kept)
+    h = [x * kept for x in h]
     for s in tl.range(tiles.C // tiles.BC, disable_licm=True):
-        k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,A], [BC,B]
+        k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,W], ..
         v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
         decay = tl.exp(load_sums(lines, FROM_START if REVERSE else TO_END, s * tiles.BC, tiles))  # [BC]
-        v_s = (v_s * decay[:, None]).to(v_s.dtype)
-        h = (
-            tl.dot(tl.trans(k_s[0]), v_s, h[0], input_precision=tiles.precision),
-            tl.dot(tl.trans(k_s[1]), v_s, h[1], input_precision=tiles.precision),
-        )
+        v_s = (v_s * decay[:, None]).to(v_s.dtype)  # no larger than before: it fits
+        new = ()
+        for i in tl.static_range(len(tiles.widths)):
+            new += (multiply(tl.trans(k_s[i]), v_s, h[i]),)
+        h = new
     return h

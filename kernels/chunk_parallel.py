@@ -52,13 +52,15 @@ def chunk_states(
     """One program: chunk n, value columns column.., head bh. Stores what the chunk adds to the state."""
     n, tile, bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     b, head, d, N = bh // H, bh % H, tiles.d, tl.num_programs(0)
-    t0 = n * tiles.C
+    t0 = tl.cast(n, tl.int64) * tiles.C  # a sequence may have more than 2^31 numbers
     k_n = head_of(k, k_strides, b, head, tiles) + t0 * k_strides[1]
     v_n = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]
     stride = (k_strides[1], k_strides[1], v_strides[1])
     lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(2).to(tl.int64) * N * tiles.C)
-    h = (tl.full([tiles.A, tiles.BV], 0.0, tl.float32), tl.full([tiles.B, tiles.BV], 0.0, tl.float32))
-    h = chunk_write(h, k_n, v_n, stride, lines_n, T - t0, tile * tiles.BV, tiles, REVERSE)
+    h = ()
+    for i in tl.static_range(len(tiles.widths)):
+        h += (tl.full([tiles.widths[i], tiles.BV], 0.0, tl.float32),)
+    h = chunk_write(h, k_n, v_n, stride, lines_n, (T - t0).to(tl.int32), tile * tiles.BV, tiles, REVERSE)
     store_state(states + (bh * N + n) * d * d, h, tile * tiles.BV, tiles, False)
 
 
@@ -98,35 +100,35 @@ def chunk_outputs(
     block, tile, bh = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     b, head, d = bh // H, bh % H, tiles.d
     n, r = block // (tiles.C // tiles.BC), block % (tiles.C // tiles.BC)
-    t0, column = n * tiles.C, tile * tiles.BV
-    left = T - t0
+    t0, column = tl.cast(n, tl.int64) * tiles.C, tile * tiles.BV
+    left = (T - t0).to(tl.int32)
     q_n = head_of(q, q_strides, b, head, tiles) + t0 * q_strides[1]
     k_n = head_of(k, k_strides, b, head, tiles) + t0 * k_strides[1]
     v_n = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]
     g_n = g + b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
     stride = (q_strides[1], k_strides[1], v_strides[1], g_strides[1])
     lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(2).to(tl.int64) * N * tiles.C)
-    t, columns = t0 + r * tiles.BC + tl.arange(0, tiles.BC), column + tl.arange(0, tiles.BV)
-    h = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # before the chunk: [A,BV], [B,BV]
+    t, columns = r * tiles.BC + tl.arange(0, tiles.BC), column + tl.arange(0, tiles.BV)
+    h = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # before the chunk: [W,BV], ..
     o_r = chunk_cross(q_n, h, stride, lines_n, r, left, tiles, REVERSE)
     if GRADIENT:
         x_n = head_of(x, x_strides, b, head, tiles) + t0 * x_strides[1]
         x_r = load_rows(x_n, x_strides[1], r * tiles.BC, left, column, tiles.BV, tiles)  # [BC,BV]
-        tl.store(flow + (tile * tl.num_programs(2) + bh) * T + t, tl.sum(o_r * x_r, 1), mask=t < T)
+        tl.store(flow + (tile * tl.num_programs(2) + bh) * T + t0 + t, tl.sum(o_r * x_r, 1), mask=t < left)
     o_r = chunk_intra(o_r, q_n, k_n, v_n, g_n, stride, lines_n, r, left, column, tiles, REVERSE)
-    o += (b * T * H + head) * d  # o is new and contiguous: [B,T,H,d]
-    inside = (t[:, None] < T) & (columns[None, :] < d)
+    o += ((b * T + t0) * H + head) * d  # o is new and contiguous: [B,T,H,d]
+    inside = (t[:, None] < left) & (columns[None, :] < d)
     tl.store(o + t[:, None] * H * d + columns[None, :], o_r.to(o.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def weights(q, k, v, do, stride, r, s, left, tiles: tl.constexpr):
     """Block r of Q and dO with block s of K and V -> (Q K^T) * (dO V^T), [BC,BC]: W but for the decay."""
-    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # [BC,A], [BC,B]
-    k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # [BC,A], [BC,B]
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # [BC,W], ..
+    k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # [BC,W], ..
     S = scores(q_r, k_s, tiles)
-    do_r = load_heads(do, stride[3], r * tiles.BC, left, tiles)  # [BC,A], [BC,B]
-    v_s = load_heads(v, stride[2], s * tiles.BC, left, tiles)  # [BC,A], [BC,B]
+    do_r = load_heads(do, stride[3], r * tiles.BC, left, tiles)  # [BC,W], ..
+    v_s = load_heads(v, stride[2], s * tiles.BC, left, tiles)  # [BC,W], ..
     return S * scores(do_r, v_s, tiles)
 
 
@@ -149,8 +151,8 @@ def decay_gradient(
     block, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
     b, head, blocks = bh // H, bh % H, tiles.C // tiles.BC
     n, s = block // blocks, block % blocks
-    t0, first = n * tiles.C, s * tiles.BC
-    left = T - t0
+    t0, first = tl.cast(n, tl.int64) * tiles.C, s * tiles.BC
+    left = (T - t0).to(tl.int32)
     q = head_of(q, q_strides, b, head, tiles) + t0 * q_strides[1]
     k = head_of(k, k_strides, b, head, tiles) + t0 * k_strides[1]
     v = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]

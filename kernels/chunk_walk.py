@@ -45,31 +45,35 @@ def walk(
     o += (b * T * H + head) * d  # o is new and contiguous: [B,T,H,d]
     stride = (q_strides[1], k_strides[1], v_strides[1], g_strides[1])
     columns = column + tl.arange(0, tiles.BV)
-    h = load_state(h_start + bh * d * d, column, tiles, TRANSPOSED)  # the state before the first chunk: [A,BV], [B,BV]
+    h = load_state(h_start + bh * d * d, column, tiles, TRANSPOSED)  # the state before the first chunk: [W,BV], ..
 
     for step in tl.range(N, disable_licm=True):
         n = N - 1 - step if REVERSE else step
         t0 = n * tiles.C
         left = T - t0
-        q_n, k_n, v_n, g_n = q + t0 * stride[0], k + t0 * stride[1], v + t0 * stride[2], g + t0 * stride[3]
+        before = tl.cast(t0, tl.int64)  # a sequence may have more than 2^31 numbers
+        q_n, k_n, v_n = q + before * stride[0], k + before * stride[1], v + before * stride[2]
+        g_n, o_n = g + before * stride[3], o + before * H * d
         lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(0).to(tl.int64) * N * tiles.C)
         if GRADIENT:
             if REVERSE:
-                h_in = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # [A,BV], [B,BV]
-                both = tl.sum(tl.sum(h[0] * h_in[0], 1), 0) + tl.sum(tl.sum(h[1] * h_in[1], 1), 0)
+                h_in = load_state(states + (bh * N + n) * d * d, column, tiles, TRANSPOSED)  # [W,BV], ..
+                both = 0.0
+                for i in tl.static_range(len(h)):
+                    both += tl.sum(tl.sum(h[i] * h_in[i], 1), 0)
                 tl.store(crossed + (tile * tl.num_programs(0) + bh) * N + n, carry(lines_n, tiles) * both)
             else:
                 store_state(states + (bh * N + n) * d * d, h, column, tiles, TRANSPOSED)
         for r in tl.range(blocks_in(left, tiles), disable_licm=True):
-            t = t0 + r * tiles.BC + tl.arange(0, tiles.BC)
+            t = r * tiles.BC + tl.arange(0, tiles.BC)
             o_r = chunk_cross(q_n, h, stride, lines_n, r, left, tiles, REVERSE)
             if GRADIENT:
-                x_n = head_of(x, x_strides, b, head, tiles) + t0 * x_strides[1]
+                x_n = head_of(x, x_strides, b, head, tiles) + before * x_strides[1]
                 x_r = load_rows(x_n, x_strides[1], r * tiles.BC, left, column, tiles.BV, tiles)  # [BC,BV]
-                tl.store(flow + (tile * tl.num_programs(0) + bh) * T + t, tl.sum(o_r * x_r, 1), mask=t < T)
+                tl.store(flow + (tile * tl.num_programs(0) + bh) * T + t0 + t, tl.sum(o_r * x_r, 1), mask=t < left)
             o_r = chunk_intra(o_r, q_n, k_n, v_n, g_n, stride, lines_n, r, left, column, tiles, REVERSE)
-            inside = (t[:, None] < T) & (columns[None, :] < d)
-            tl.store(o + t[:, None] * H * d + columns[None, :], o_r.to(o.dtype.element_ty), mask=inside)
+            inside = (t[:, None] < left) & (columns[None, :] < d)
+            tl.store(o_n + t[:, None] * H * d + columns[None, :], o_r.to(o.dtype.element_ty), mask=inside)
         h = chunk_write(h, k_n, v_n, stride, lines_n, left, column, tiles, REVERSE)
     # Zero, but not for the compiler to know: it works out offsets anew here, and keeps none in registers all the way.
     column += tl.multiple_of(tl.maximum(T - N * tiles.C, 0), 16)

@@ -17,12 +17,11 @@ from __future__ import annotations
 from . import runtime  # noqa: F401  first: decides how kernels run before any of them is defined
 
 # isort: split
-import math
-
 import torch
 import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from .chunk import Tiles, sum_decays
 from .chunk_parallel import chunk_outputs, chunk_states, decay_gradient, pass_states
@@ -50,10 +49,14 @@ def processors(x: Tensor) -> int:
     return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
 
 
-def key_columns(d: int) -> tuple[int, int]:
-    """A + B >= d, powers of two from 16 to 64, wasting as little as can be: 64 + 16 for 68, 64 + 32 for 88."""
-    sizes = [(a, b) for a in (16, 32, 64) for b in (16, 32, 64) if a >= b and a + b >= d]
-    return min(sizes, key=sum)
+def key_columns(d: int, widest: int = 64) -> tuple[int, ...]:
+    """A width d in blocks of columns, powers of two from 16 to `widest`, at most 15 of them wasted: 64 + 16 for 68,
+    64 + 32 for 88."""
+    left, widths = triton.cdiv(d, 16) * 16, []
+    while left:
+        widths.append(min(widest, 1 << left.bit_length() - 1))
+        left -= widths[-1]
+    return tuple(widths)
 
 
 def value_columns(d: int) -> int:
@@ -61,17 +64,26 @@ def value_columns(d: int) -> int:
     return 16 if 0 < d % 32 <= 16 else 32
 
 
-def tiles_for(d: int, chunk: int, dtype: torch.dtype, form: str, aligned: int = 1) -> Tiles:
-    """Sizes with which kernels do not spill registers at the paper's widths (68, 88) and chunks (64, 128), with one
-    exception still to be mended: float32 on sm_90, width 88, chunk 64, `walk` for dK (8 bytes of stack).
+def tiles_for(d: int, chunk: int, dtype: torch.dtype, form: str) -> Tiles:
+    """Sizes with which no kernel spills registers at the paper's widths (68, 88) and chunks (64, 128).
 
     Blocks of 64 rows feed tensor cores best. Walking, the state takes up registers as well: 32 rows. Products of
-    float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and keep operands in registers: 16 rows."""
+    float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and keep operands in registers, a row of
+    one and a column of the other for each thread: 16 rows and, walking, blocks of 32 columns."""
+    widths = key_columns(d)
     if dtype == torch.float32:
-        rows, columns = 16, 16 if form == "walk" else 32
+        rows, columns = 16, 32
     else:
-        rows, columns = (32, 16) if form == "walk" else (64, value_columns(d))
-    return Tiles(d, chunk, min(chunk, rows), *key_columns(d), columns, aligned, "ieee")
+        rows, columns = 64, value_columns(d)
+    if form == "walk":
+        rows, columns = min(rows, 32), 16
+        widths = key_columns(d, 32) if dtype == torch.float32 else widths
+    each = 16 // dtype.itemsize
+    return Tiles(d, chunk, min(chunk, rows), widths, firsts(widths), columns, each, triton.cdiv(d, each) * each)
+
+
+def firsts(widths: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sum(widths[:i]) for i in range(len(widths)))
 
 
 def options(kernel, tiles: Tiles) -> dict[str, int]:
@@ -83,35 +95,39 @@ def options(kernel, tiles: Tiles) -> dict[str, int]:
     else:
         warps = 2 if tiles.BC == 16 else 4
     found = dict(num_warps=warps, num_stages=1)
-    if (
-        kernel is walk and tiles.BC == 16 and not torch.version.hip
-    ):  # else NVIDIA's assembler saves registers by spilling
+    # All registers for `walk` of float32: else NVIDIA's assembler spills some, to fit more programs than there are.
+    if kernel is walk and tiles.BC == 16 and not torch.version.hip:
         found["maxnreg"] = 255
     return found
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Any strides will do, as long as the columns of a head lie side by side."""
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+    """x [B,T,H,d], or a copy, such that 128 bits are one load: everything begins at a multiple of 16 bytes, and columns
+    lie side by side. Other strides are kept. A width of 68 halves, 136 bytes, is filled up to 72 with zeros."""
+    each = 16 // x.element_size()
+    if x.shape[-1] % each:
+        return pad(x, (0, -x.shape[-1] % each))
+    if x.stride(-1) == 1 and x.data_ptr() % 16 == 0 and all(stride % each == 0 for stride in x.stride()[:3]):
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 class Launcher:
-    """Launches kernels for one q, k, v, g (and dO): they share shapes and sizes of tiles."""
+    """Launches kernels for one call: they share shapes and sizes of tiles. Rows (q, k, v, dO) come through `_rows`."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor, g: Tensor, chunk: int, form: str, do: Tensor | None = None):
-        B, self.T, self.H, d = q.shape
+    def __init__(self, g: Tensor, d: int, dtype: torch.dtype, chunk: int, form: str):
+        B, self.T, self.H = g.shape
         self.g, self.heads = g, B * self.H
         self.N = triton.cdiv(self.T, chunk)
-        rows = [x for x in (q, k, v, do) if x is not None]
-        aligned = math.gcd(16, *(s for x in rows for s in x.stride()[:3]))
-        self.tiles = tiles_for(d, chunk, q.dtype, form, aligned)
+        self.tiles = tiles_for(d, chunk, dtype, form)
         self.columns = triton.cdiv(d, self.tiles.BV)  # tiles of value columns
         self.blocks = triton.cdiv(self.T, self.tiles.BC)  # those that have any tokens
         self.lines = self.new(4, self.heads, self.N * chunk)
         self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N)
 
     def run(self, kernel, grid: tuple[int, ...], **arguments) -> None:
-        kernel[grid](**arguments, T=self.T, H=self.H, tiles=self.tiles, **options(kernel, self.tiles))
+        arguments = dict(T=self.T, H=self.H, tiles=self.tiles) | arguments
+        kernel[grid](**arguments, **options(kernel, self.tiles))
 
     def new(self, *shape: int) -> Tensor:
         return self.g.new_empty(shape)
@@ -185,17 +201,19 @@ class Launcher:
     def decay_gradient(self, q, k, v, do, read, wrote, crossed):
         """-> dg [B,T,H]."""
         dg = self.new(*self.g.shape)
+        widths = key_columns(self.tiles.d)  # no state here that takes up registers: blocks of 64 columns
+        tiles = self.tiles._replace(widths=widths, firsts=firsts(widths), BV=16)  # there are no tiles of values
         self.run(
             decay_gradient,
             (self.blocks, self.heads),
             **self.operands(q=q, k=k, v=v, do=do),
-            **dict(lines=self.lines, N=self.N, read=read, wrote=wrote, crossed=crossed, dg=dg),
+            **dict(lines=self.lines, N=self.N, read=read, wrote=wrote, crossed=crossed, dg=dg, tiles=tiles),
         )
         return dg
 
 
 def forward(launch: Launcher, form: str, q, k, v, start):
-    o, end = q.new_empty(q.shape), torch.empty_like(start)
+    o, end = q.new_empty(*q.shape[:3], launch.tiles.d), torch.empty_like(start)
     if form == "walk":
         launch.walk(q, k, v, start, o, end)
     else:
@@ -205,7 +223,7 @@ def forward(launch: Launcher, form: str, q, k, v, start):
 
 def backward(launch: Launcher, form: str, q, k, v, start, do, dend):
     """The table in chunk.py, row by row."""
-    dq, dk, dv = (q.new_empty(q.shape) for _ in range(3))
+    dq, dk, dv = (q.new_empty(*q.shape[:3], launch.tiles.d) for _ in range(3))
     dstart, unread = torch.empty_like(start), torch.empty_like(start)
     if form == "walk":
         h_in = launch.new(launch.heads, launch.N, *start.shape[2:])
@@ -227,66 +245,14 @@ class _Chunked(torch.autograd.Function):
         q, k, v, start = _rows(q), _rows(k), _rows(v), start.contiguous()
         ctx.save_for_backward(q, k, v, g, start)
         ctx.chunk, ctx.form = chunk, form
-        return forward(Launcher(q, k, v, g, chunk, form), form, q, k, v, start)
+        with torch.cuda.device_of(q):
+            return forward(Launcher(g, start.shape[-1], q.dtype, chunk, form), form, q, k, v, start)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, do, dend):
         q, k, v, g, start = ctx.saved_tensors
         do, dend = _rows(do), dend.contiguous()
-        launch = Launcher(q, k, v, g, ctx.chunk, ctx.form, do)
-        return *backward(launch, ctx.form, q, k, v, start, do, dend), None, None
-
-
-class _Recorder(Launcher):
-    """Notes launches instead of making them."""
-
-    def __init__(self, *arguments):
-        self.noted = []
-        super().__init__(*arguments)
-
-    def run(self, kernel, grid, **arguments):
-        arguments |= dict(T=self.T, H=self.H, tiles=self.tiles)
-        self.noted.append((kernel, grid, arguments, options(kernel, self.tiles)))
-
-
-def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
-    """How every kernel is launched at the paper's shapes (byte: heads of 88, 2048 tokens; subword: 68, 1024). Nothing
-    is launched: the functions above run on tensors without memory, and their launches are noted."""
-    B, T, H = 1, 1024 if d == 68 else 2048, 8
-    found = []
-    for form in ("walk", "parallel"):
-        q, k, v, do = (torch.empty(B, T, H, d, dtype=dtype, device="meta") for _ in range(4))
-        g, h, dh = (torch.empty(shape, device="meta") for shape in ((B, T, H), (B, H, d, d), (B, H, d, d)))
-        launch = _Recorder(q, k, v, g, chunk, form, do)
-        forward(launch, form, q, k, v, h)
-        backward(launch, form, q, k, v, h, do, dh)
-        found += [_specimen(form, *noted) for noted in launch.noted]
-    return list({x["name"]: x for x in found}.values())
-
-
-def _specimen(form, kernel, grid, arguments, how) -> dict:
-    names = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
-    signature, constexprs, attrs = {}, {}, {}
-    for place, parameter in enumerate(kernel.params):
-        value = arguments[parameter.name]
-        if parameter.is_constexpr:
-            signature[parameter.name], constexprs[(place,)] = "constexpr", value
-        elif isinstance(value, Tensor):
-            signature[parameter.name], attrs[(place,)] = names[value.dtype], [["tt.divisibility", 16]]
-        else:  # as at a launch: ones are constants, multiples of 16 are known to be that
-            numbers = value if isinstance(value, tuple) else (value,)
-            kinds = tuple("constexpr" if x == 1 else "i32" for x in numbers)
-            signature[parameter.name] = kinds if isinstance(value, tuple) else kinds[0]
-            for i, x in enumerate(numbers):
-                path = (place, i) if isinstance(value, tuple) else (place,)
-                if x == 1:
-                    constexprs[path] = 1
-                elif x % 16 == 0:
-                    attrs[path] = [["tt.divisibility", 16]]
-    flags = [name.lower() for name in ("REVERSE", "GRADIENT") if arguments.get(name)]
-    name = " ".join([form, kernel.__name__, *flags])
-    programs = math.prod(grid)
-    return (
-        dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, attrs=attrs, programs=programs) | how
-    )
+        with torch.cuda.device_of(q):
+            launch = Launcher(g, start.shape[-1], q.dtype, ctx.chunk, ctx.form)
+            return *backward(launch, ctx.form, q, k, v, start, do, dend), None, None

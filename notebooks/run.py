@@ -44,6 +44,7 @@ def execute(notebook: NotebookNode, folder: Path, label: str, screen) -> float:
         resources={"metadata": {"path": str(folder)}},
         on_cell_start=show,
         record_timing=False,
+        coalesce_streams=True,  # one output for what a cell prints, however busy the machine is
         extra_arguments=["--log-level=40"],  # errors only: a kernel warns at every start about how it is connected
     )
     start = time.monotonic()

@@ -6,7 +6,16 @@ Names are loaded on first use, so that `python -m pspin_lite doctor` can speak e
 import importlib
 
 __version__ = "0.1.0"
-_MODULES = ("attractor", "corpora", "metrics", "sequences", "state_space", "ternary", "tokenizers")
+_MODULES = (
+    "attractor",
+    "corpora",
+    "deploy",
+    "metrics",
+    "sequences",
+    "state_space",
+    "ternary",
+    "tokenizers",
+)
 _HOME = {
     "Config": "config",
     "PSpinConfig": "config",
@@ -21,6 +30,8 @@ _HOME = {
     "resume": "training",
     "Run": "runs",
     "evaluate": "evaluation",
+    "generate": "generation",
+    "stream": "generation",
 }
 __all__ = sorted([*_MODULES, *_HOME])
 

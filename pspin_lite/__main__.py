@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-TABLES = ("state-space", "attractor", "loss", "step", "early-stopping")
+TABLES = ("state-space", "attractor", "loss", "step", "decode", "early-stopping")
 PARTS = ("attractor", "ternary", "state-space", "fla")
 
 

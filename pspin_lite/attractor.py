@@ -79,7 +79,7 @@ def equilibrium(
     """K steps, differentiated implicitly: memory does not depend on K.
 
     tol: a token stops once all further relative changes |Y_k - Y_{k-1}| / |Y_k| together are expected to be below tol
-    (see `_iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
+    (see `iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
     report: filled with the steps taken, forward at once and backward when the gradient is computed.
     backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor). That needs a ternary
     w_int; "auto" takes "torch" where it is not.
@@ -137,7 +137,7 @@ class _Equilibrium(torch.autograd.Function):
                 acts[rows] = h
             return h[:, :D] * h[:, D:]  # Eq. spin-output
 
-        y, report.forward, report.residual = _iterate(step, spin(z), steps, tol)
+        y, report.forward, report.residual = iterate(step, spin(z), steps, tol)
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(slopes_(acts, y), y, w_int, gamma)  # all that the backward pass needs
         ctx.steps, ctx.tol, ctx.report = steps, tol, report
@@ -162,7 +162,7 @@ class _Equilibrium(torch.autograd.Function):
             p, start = (phi, dy) if rows is None else (phi[rows], dy[rows])
             return torch.mm(spread(V, p), w_int, out=buffer).mul_(gamma).add_(start)  # Eq. neumann
 
-        V, ctx.report.backward, _ = _iterate(step, dy, ctx.steps, ctx.tol)
+        V, ctx.report.backward, _ = iterate(step, dy, ctx.steps, ctx.tol)
         spread(V, phi)  # Eq. spin-grad
         V = buffer = None  # given back before the next large one
         dA = dh.T @ y  # gradient of A = w_int * gamma, [2*Dint, Dint]
@@ -178,7 +178,7 @@ def slopes_(acts: Tensor, y: Tensor) -> Tensor:
     return acts
 
 
-def _iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[Tensor, float, float]:
+def iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[Tensor, float, float]:
     """x <- step(x, rows) for at most `steps` steps; with tol, each row only as long as it needs.
 
     A row that changed by c relative to its size, and by b in the step before, shrinks its changes by r = c/b a step.

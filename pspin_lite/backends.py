@@ -34,6 +34,8 @@ def triton_mode() -> tuple[str, str]:
             "Triton is published for Linux only" if sys.platform != "linux" else "the package triton is not installed"
         )
         return "absent", reason
+    if os.environ.get("PSPIN_KERNELS") == "compile" and not torch.cuda.is_available():
+        return "absent", "PSPIN_KERNELS=compile: kernels are there to be looked at, not to be run"
     if os.environ.get("TRITON_INTERPRET") == "1":
         return "interpreted", "TRITON_INTERPRET=1"
     if torch.cuda.is_available():
@@ -51,6 +53,9 @@ def choose(backend: str, x: torch.Tensor) -> str:
         return "triton" if x.is_cuda and mode == "compiled" else "torch"
     if mode == "absent":
         raise checks.wrong("backend", "'triton'", f"'auto' or 'torch' on this machine: {reason}")
+    if mode == "compiled" and not x.is_cuda:
+        expected = f"tensors on the GPU, {reason}; or TRITON_INTERPRET=1 in the environment, for kernels on the CPU"
+        raise checks.wrong("backend", f"'triton' with tensors on {x.device}", expected)
     if mode == "interpreted" and x.dtype == torch.bfloat16:
         raise checks.wrong(
             "backend", "'triton' with bfloat16", "another dtype: the interpreter multiplies bit patterns"

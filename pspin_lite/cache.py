@@ -10,16 +10,16 @@ fit. Where nothing can be written, a warning says so and the result stays in mem
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from . import files
 
 VERSION = 1  # of how contents are made: another one finds nothing that an older one kept
 
@@ -37,25 +37,6 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write(path: Path, fill: Callable) -> None:
-    """`fill(file)` writes the content; `path` is the old file or the complete new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as file:  # with the mode any new file gets here
-            fill(file)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
-
-
 def array(name: str, make: Callable[[], tuple[np.ndarray, dict]]) -> tuple[np.ndarray, dict]:
     """The array called `name` and its facts: from the cache if it is there and whole, else from `make`.
 
@@ -66,12 +47,13 @@ def array(name: str, make: Callable[[], tuple[np.ndarray, dict]]) -> tuple[np.nd
         return found
     values, facts = make()
     try:
-        write(stored, lambda file: np.save(file, values, allow_pickle=False))
-        facts_on_disk = facts | {"sha256": digest(stored)}
-        write(described, lambda file: file.write(canonical(facts_on_disk)))
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(stored, lambda part: _save(part, values))
+        facts_on_disk = facts | {"sha256": files.file_sha256(stored)}
+        files.replace(described, lambda part: part.write_bytes(canonical(facts_on_disk)))
         # Read back: a disk that returns something else is noticed here, not in a result
         return _load(stored, described) or (values, facts)
-    except OSError as error:
+    except (OSError, files.FileError) as error:
         warnings.warn(f"the cache {folder()} cannot be written ({error}): {name} is kept in memory", stacklevel=2)
         return values, facts
 
@@ -79,8 +61,13 @@ def array(name: str, make: Callable[[], tuple[np.ndarray, dict]]) -> tuple[np.nd
 def _load(stored: Path, described: Path) -> tuple[np.ndarray, dict] | None:
     try:
         facts = json.loads(described.read_bytes())
-        if facts.pop("sha256") != digest(stored):
+        if facts.pop("sha256") != files.file_sha256(stored):
             return None
         return np.load(stored, mmap_mode="r", allow_pickle=False), facts
     except (OSError, ValueError, KeyError, AttributeError, TypeError):  # absent, cut or of another make: as if absent
         return None
+
+
+def _save(path: Path, values: np.ndarray) -> None:
+    with path.open("wb") as file:  # np.save would add a suffix to a name
+        np.save(file, values, allow_pickle=False)

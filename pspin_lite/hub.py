@@ -6,6 +6,7 @@ Nothing here ever puts another corpus or tokenizer in the place of the one that 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 
 from . import doctor
@@ -34,17 +35,16 @@ def require(wanted: str, instead: str) -> None:
 
 
 @contextlib.contextmanager
-def quiet():
-    """No progress bars from the hub's libraries; the setting of whoever called is put back."""
-    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    shown = not are_progress_bars_disabled()
-    disable_progress_bars()
+def quiet(library: str):
+    """No progress bars from `library`, datasets or huggingface_hub; the setting of whoever called is put back."""
+    bars = importlib.import_module(f"{library}.utils")
+    shown = not bars.are_progress_bars_disabled()
+    bars.disable_progress_bars()
     try:
         yield
     finally:
         if shown:
-            enable_progress_bars()
+            bars.enable_progress_bars()
 
 
 _SWITCHES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")

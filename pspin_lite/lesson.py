@@ -36,18 +36,32 @@ def show(figure: Figure, alt: str) -> None:
     display(Image(picture.getvalue(), alt=alt, width=int(figure.get_figwidth() * 100)))
 
 
-def exercise(number: str, answer: Callable) -> bool:
+class Verdict:
+    """True or false, and nothing to display: a cell that ends in one prints no more than the verdict's sentence, also
+    where a final semicolon does not silence it (nbval runs cells without a history)."""
+
+    def __init__(self, passed: bool):
+        self.passed = passed
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def _ipython_display_(self) -> None:
+        pass
+
+
+def exercise(number: str, answer: Callable) -> Verdict:
     """Grades the reader's function. An unsolved one is no error: a notebook runs to its end without the reader."""
     try:
         exercises.find(number).grade(answer)
     except NotImplementedError:
         print(f"exercise {number}: yours to solve. hint({number!r}) helps, solution({number!r}) tells")
-        return False
+        return Verdict(False)
     except Exception as error:  # whatever the reader's code does, the notebook goes on
         print(f"exercise {number}: not yet. {type(error).__name__}: {error}")
-        return False
+        return Verdict(False)
     print(f"✓ exercise {number}")
-    return True
+    return Verdict(True)
 
 
 def hint(number: str) -> None:

@@ -58,6 +58,7 @@ def _by_pieces(
     dweight = torch.zeros_like(weight) if wanted[1] else None
     rows = max(1, PIECE // V)
     for start in range(0, n, rows):
+        p = None  # the piece before is given back before the next one is made
         piece, target = x[start : start + rows].to(weight.dtype), targets[start : start + rows, None]
         p = piece @ weight.T  # logits, [rows, V]
         largest = p.amax(-1, keepdim=True)

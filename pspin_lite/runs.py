@@ -88,6 +88,7 @@ class Run:
             expected = {name: (tuple(p.shape), p.dtype) for name, p in model.named_parameters()}
             files.check_tensors(path, weights, expected)
             model.load_state_dict(weights)
+            model.tokenizer_identity = files.read_json(self.folder / "data.json")["train"]["tokenizer"]
             self._model = model.eval()
         return self._model
 
@@ -101,7 +102,9 @@ class Run:
         """What the run reads: split -> `sequences.open` of it. All but "train" are for validation."""
         from . import corpora, sequences
 
-        corpus, tokenizer, cfg = corpora.open(self.config["training"]["corpus"]), self.tokenizer, self.cfg
+        path, cfg, tokenizer = self.folder / "data.json", self.cfg, self.tokenizer
+        before = files.read_json(path)["train"]["corpus"] if path.exists() else {}
+        corpus = corpora.open(self.config["training"]["corpus"], before.get("revision"))  # the hub's, as it was then
         return {split: sequences.open(corpus, tokenizer, split, cfg.context, cfg.seed) for split in corpus.splits}
 
     def __repr__(self) -> str:

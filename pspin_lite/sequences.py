@@ -88,7 +88,7 @@ class Packed:
         if self._order[0] != epoch:
             self._order = (epoch, permutation(-(-(epoch + 1) * N // long) - first, self.seed, epoch))
         start = (first + int(self._order[1][n - first])) * long % N
-        return np.take(self._tokens, range(start, start + long), mode="wrap").astype(np.int64)
+        return np.take(self._tokens, np.arange(start, start + long), mode="wrap").astype(np.int64)
 
     def batches(
         self, start: int = 0, batch: int = 1, rank: int = 0, world: int = 1, workers: int = 0, pin: bool = False
@@ -131,9 +131,8 @@ class Packed:
         limit = count if limit is None else min(count, checks.whole("limit", limit, 1))
         for i in (j * count // limit for j in range(limit)):
             a, b = i * self.length, min((i + 1) * self.length, self.tokens)
-            before = self._tokens[a - 1] if a else self.tokenizer.end
-            piece = np.concatenate([[before], self._tokens[a:b]]).astype(np.int64)  # [t+1]
-            piece = torch.from_numpy(piece)[None]
+            piece = np.take(self._tokens, np.arange(a - 1, b), mode="wrap")  # before the first comes the last, an end
+            piece = torch.from_numpy(piece.astype(np.int64))[None]  # [1, t+1]
             yield piece[:, :-1], piece[:, 1:]
 
     def identity(self) -> dict:

@@ -8,17 +8,22 @@ Glossary
     packed  [.., n/4]    -        uint8, four codes a byte along the last axis
 
 Two bits hold a code: 00 is -1, 01 is 0, 10 is 1; 11 never occurs. The first of the four is in the lowest bits.
+
+`TernaryLinear` multiplies with codes * scale in PyTorch or, with the Triton kernels (pspin_kernels.ternary), with the
+packed codes themselves: an eighth of the bytes of a 16-bit weight. The gradient is straight through in both.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from . import checks
+from . import backends, checks
 
 SMALLEST_SCALE = 1e-5  # the floor in Eq. ternary-scale
 
@@ -79,12 +84,37 @@ def unpack(packed: Tensor, shape: tuple[int, ...]) -> Tensor:
     return (bits.flatten(-2)[..., : shape[-1]] - 1).to(torch.int8)
 
 
+class _PackedLinear(torch.autograd.Function):
+    """x [.., in] times the packed weight -> [.., out], on the kernels. w, [out, in], receives the gradient."""
+
+    @staticmethod
+    def forward(ctx, x, w, packed, scale):
+        from pspin_kernels.ternary import product
+
+        ctx.save_for_backward(x, packed, scale)
+        ctx.dtype = w.dtype
+        return product(x.reshape(-1, w.shape[1]), packed, scale).view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @once_differentiable
+    @backends.without_autocast
+    def backward(ctx, dy):
+        from pspin_kernels.ternary import transposed
+
+        x, packed, scale = ctx.saved_tensors
+        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+        dx = transposed(drows, packed, scale, x.shape[-1]).view_as(x) if ctx.needs_input_grad[0] else None
+        dw = (drows.T @ rows).to(ctx.dtype) if ctx.needs_input_grad[1] else None  # dense, and straight through
+        return dx, dw, None, None
+
+
 class TernaryLinear(nn.Linear):
     """A linear layer without bias that trains in full precision, computes with ternary weights and exports packed."""
 
-    def __init__(self, in_features: int, out_features: int):
+    def __init__(self, in_features: int, out_features: int, backend: str = "auto"):
         super().__init__(in_features, out_features, bias=False)
-        self._kept: tuple[Tensor, int, Tensor] | None = None  # weight, its version, its quantised form
+        self.backend = backend
+        self._kept: tuple | None = None  # weight, its version, which form of it, that form
 
     def quantized(self) -> Tensor:
         """The weight as it is used: codes * scale, [out, in]. Not to be written to.
@@ -92,16 +122,28 @@ class TernaryLinear(nn.Linear):
         In eval mode without gradients it is kept until the weight changes, because quantising takes longer than a
         product with one token. A change behind PyTorch's back (`weight.data.copy_(...)`) is not seen: call train() or
         eval()."""
+        return self._form(ste)
+
+    def _form(self, make: Callable):
+        """make(weight): the quantised or the packed weight, kept as `quantized` says."""
         if self.training or torch.is_grad_enabled() or self.weight.is_inference():
-            return ste(self.weight)
+            return make(self.weight)
         data, version = self.weight.detach(), self.weight._version
         # The kept tensor holds on to its memory, so that no other weight can come to lie at the same address.
-        if self._kept is None or self._kept[0].data_ptr() != data.data_ptr() or self._kept[1] != version:
-            self._kept = (data, version, ste(data))
-        return self._kept[2]
+        stale = self._kept is None or self._kept[0].data_ptr() != data.data_ptr() or self._kept[1] != version
+        if stale or self._kept[2] is not make:
+            self._kept = (data, version, make, make(data))
+        return self._kept[3]
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.quantized())
+        device = x.device.type
+        if torch.is_autocast_enabled(device) and x.dtype != torch.float64:
+            x = x.to(torch.get_autocast_dtype(device))  # as F.linear would
+        if backends.choose(self.backend, x) == "torch":
+            return F.linear(x, self.quantized())
+        if x.dtype == torch.float64:
+            raise checks.wrong("backend", "'triton' with float64", "'torch': the kernels add up in float32")
+        return _PackedLinear.apply(x, self.weight, *self._form(_packed))
 
     def packed(self) -> tuple[Tensor, Tensor]:
         """What is shipped: uint8 [out, ceil(in/4)] and the scale."""
@@ -119,6 +161,15 @@ class TernaryLinear(nn.Linear):
 
     def __getstate__(self) -> dict:
         return {**super().__getstate__(), "_kept": None}
+
+
+@torch.no_grad()
+def _packed(w: Tensor) -> tuple[Tensor, Tensor]:
+    """What the kernels take: rows of codes filled up to whole 16 bytes, and the scale."""
+    from pspin_kernels.ternary import pack as pack_rows
+
+    scale = w.abs().mean().clamp_min(SMALLEST_SCALE)
+    return pack_rows((w / scale).round_().clamp_(-1, 1)), scale
 
 
 def _check_weight(w: Tensor) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import cache, checks, corpora, hub
+from . import cache, checks, corpora, files, hub
 
 END = "<|endoftext|>"
 NAMES = ("bytes", "bpe", "smollm2")
@@ -105,7 +105,7 @@ class Tokenizer:
         """One JSON file, whatever the kind; `open(path)` checks its hash."""
         whole = {"format": FORMAT, "name": self.name, "end": self.end, "sha256": self.sha256}
         whole["content"] = self._content()
-        cache.write(Path(path), lambda file: file.write(cache.canonical(whole)))
+        files.replace(path, lambda part: part.write_bytes(cache.canonical(whole)))
 
     def __str__(self) -> str:
         return f"{self.name} ({self.vocab:,} tokens)"
@@ -162,8 +162,9 @@ def trained(corpus: corpora.Corpus, vocab: int = 8192) -> BPE:
         came = f"{vocab}, but the text of {corpus.name} has merges for {tok.vocab} tokens only"
         raise checks.wrong("vocab", came, f"at most {tok.vocab}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         tok.save(path)
-    except OSError as error:
+    except (OSError, files.FileError) as error:
         warnings.warn(f"the cache {cache.folder()} cannot be written ({error})", stacklevel=2)
     return tok
 
@@ -199,7 +200,7 @@ def _smollm2() -> BPE:
         wanted = f"the tokenizer of {SMOLLM2}"
         hub.require(wanted, INSTEAD)
         try:
-            with hub.quiet():
+            with hub.quiet("huggingface_hub"):
                 path = hf_hub_download(SMOLLM2, "tokenizer.json")
         except (OSError, ValueError) as error:
             raise hub.OutOfReach(wanted, INSTEAD, f"the hub did not give it ({type(error).__name__})") from error

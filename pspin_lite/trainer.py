@@ -39,7 +39,8 @@ class Trainer:
         torch.manual_seed(cfg.seed)
         self.model = build(cfg).to(self.device)
         run._model = self.model
-        self.optimizer = torch.optim.AdamW(self.model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
+        # fused: one pass over the memory; on a CPU many times as fast as the loop over tensors
+        self.optimizer = torch.optim.AdamW(self.model.parameter_groups(), lr=cfg.lr, betas=cfg.betas, fused=True)
         self.step = self.tokens = 0
         self.seconds = 0.0  # spent in training steps, over all starts
         self.take_up()

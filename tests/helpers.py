@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
@@ -79,6 +83,32 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance
     errors = {name: error(found[name], expected[name]) for name in expected}
     wrong = {name: f"{e:.1e}" for name, e in errors.items() if not e <= tolerance}
     assert not wrong, f"relative errors above {tolerance:g}: {wrong}"
+
+
+def plant(source: Path, copy: Path, bug: tuple[str, str, str] | None = None) -> None:
+    """A copy of the package in `source` with a bug in it: file, text that occurs there once, what to put instead."""
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    if bug is not None:
+        file, right, wrong = bug
+        text = (copy / file).read_text(encoding="utf-8")
+        assert text.count(right) == 1, "this bug's place is no longer in the source: write the bug anew"
+        (copy / file).write_text(text.replace(right, wrong), encoding="utf-8")
+
+
+def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """pytest in a process of its own that finds packages in the folder `packages` first."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "addopts=", *words]
+    environment = os.environ | dict(PYTHONPATH=str(packages), PYTHONDONTWRITEBYTECODE="1") | environment
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+def assert_noticed(run: subprocess.CompletedProcess) -> None:
+    """Tests failed, and by a wrong value or a missing complaint, not because the bug cannot be run."""
+    assert run.returncode == 1, f"unnoticed, or not run at all:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
+    assert "failed" in run.stdout
+    assert "SyntaxError" not in run.stdout
+    assert "NameError" not in run.stdout
 
 
 def message(raised) -> str:

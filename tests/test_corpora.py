@@ -214,6 +214,16 @@ def test_a_file_that_changes_underneath_is_noticed(tmp_path):
     (tmp_path / "a.txt").write_text("first\nsecond\nTHIRD")
     with pytest.raises(ValueError, match="changed since it was opened"):
         texts(corpus, "train")
+    (tmp_path / "a.txt").write_text("first\nsecond\nthird")
+    one, many = json.dumps({"text": "one"}) + "\n", tmp_path / "many.jsonl"
+    many.write_text(one * 3)
+    corpus = ps.corpora.open(many)
+    many.write_text(one * 2)
+    with pytest.raises(ValueError, match="2 documents in place of 3"):
+        texts(corpus, "train")
+    many.write_text(one * 4)
+    with pytest.raises(ValueError, match=r"many\.jsonl:4 changed"):
+        texts(corpus, "train")
 
 
 def test_names_and_splits_are_checked(sotu, tmp_path):
@@ -277,6 +287,33 @@ def test_fineweb_identity_is_json_and_has_no_path(fineweb, tmp_path):
     assert str(tmp_path) not in text
     assert fineweb.identity()["config"] == "sample-10BT"
     assert fineweb.identity()["splits"]["valid"]["documents"] == 500
+
+
+def test_fineweb_from_the_hub_reads_one_commit_and_records_it(tmp_path, monkeypatch):
+    """The hub itself is played: it answers, has a commit, and its files are those of a folder."""
+    import datasets
+    import huggingface_hub
+
+    folder, asked = hub_folder(tmp_path / "hub"), []
+    load = datasets.load_dataset
+
+    def played(repository, *arguments, revision, **options):
+        asked.append((repository, *arguments, revision))
+        return load(str(folder), *arguments, **options)
+
+    def info(self, repository, revision, timeout):
+        return huggingface_hub.hf_api.DatasetInfo(id=repository, sha=revision or "c0ffee", tags=[])
+
+    monkeypatch.delenv("PSPIN_FINEWEB", raising=False)
+    monkeypatch.setattr("pspin_lite.doctor.hub_reachable", lambda seconds: True)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(datasets, "load_dataset", played)
+    corpus = ps.corpora.open("fineweb-edu")
+    next(iter(corpus.documents("train")))
+    assert set(asked) == {("HuggingFaceFW/fineweb-edu", "sample-10BT", "c0ffee")}
+    assert corpus.identity()["repository"] == "HuggingFaceFW/fineweb-edu"
+    assert corpus.identity()["revision"] == "c0ffee"
+    assert ps.corpora.open("fineweb-edu", revision="older").identity()["revision"] == "older"
 
 
 def test_fineweb_of_a_folder_that_is_not_there(monkeypatch, tmp_path):

@@ -110,12 +110,54 @@ def test_saved_memory_is_predicted(name, tokens, steps):
     assert measured == sum(costs.saved_bytes(cfg, batch=2, tokens=tokens).values())
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "batch", "tokens"),
+    [
+        ("byte-lite", {}, 1, 512),
+        ("byte-lite", dict(chunk=128, micro_steps=2), 3, 200),
+        ("subword-lite", {}, 1, 256),
+        ("subword-lite", {}, 8, 256),  # two pieces of logits, one at a time
+        ("byte-lite", dict(width=60, heads=3, inner=100, layers=3, vocab=300), 3, 77),
+        ("byte-lite", dict(width=64, inner=1024, layers=1), 2, 300),  # the attractor is all
+        ("byte-lite", dict(width=256, inner=512), 1, 64),  # the optimizer is the peak
+    ],
+    ids=str,
+)
+def test_peak_memory_of_a_training_step_is_predicted(name, change, batch, tokens):
+    """Within 6% above weights and moments, which are exact."""
+    cfg = ps.preset(name).replace(**change)
+    model = ps.build(cfg)
+    optimizer = torch.optim.AdamW(model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
+    ids = torch.randint(cfg.vocab, (batch, tokens + 1))
+
+    def step() -> None:
+        model.loss(ids[:, :-1], ids[:, 1:]).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), cfg.clip)
+        optimizer.step()
+
+    step()  # the moments are made
+    optimizer.zero_grad()
+    predicted, measured = costs.step_bytes(cfg, batch, tokens), measure.peak_bytes(step)
+    assert predicted.weights == sum(p.nbytes for p in model.parameters())
+    kept = [x for state in optimizer.state.values() for x in state.values() if x.ndim]
+    assert predicted.moments == sum(x.nbytes for x in kept)
+    assert predicted.peak - predicted.weights - predicted.moments == pytest.approx(measured, rel=0.06)
+
+
+def test_peak_memory_of_the_papers_models():
+    """What to expect before a run is started: under 2 GB at batch 1."""
+    for name, gigabytes in (("byte-paper", 1.6), ("subword-paper", 1.1)):
+        assert costs.step_bytes(ps.preset(name)).peak / 1e9 == pytest.approx(gigabytes, rel=0.1)
+
+
 def test_bad_arguments_are_named():
     for call, words in [
         (lambda: ps.footprint("byte-paper"), ["cfg", "str"]),
         (lambda: costs.flops(ps.preset("transformer-lite")), ["cfg", "TransformerConfig", "PSpinConfig"]),
         (lambda: costs.flops(ps.preset("byte-lite"), batch=0), ["batch", "0"]),
         (lambda: costs.saved_bytes(ps.preset("byte-lite").replace(implicit=False)), ["cfg", "implicit=False"]),
+        (lambda: costs.step_bytes(ps.preset("transformer-lite")), ["cfg", "TransformerConfig", "PSpinConfig"]),
+        (lambda: costs.step_bytes(ps.preset("byte-lite"), batch=0), ["batch", "0"]),
         (lambda: ps.footprint(ps.preset("byte-lite"))["mlp"], ["component", "mlp", "ternary MLP"]),
     ]:
         with pytest.raises(ValueError) as raised:

@@ -38,6 +38,14 @@ def test_nonsense_fails(number, capsys):
     assert "yours to solve" in said
 
 
+def test_a_verdict_shows_nothing():
+    """Stored outputs hold the sentence alone, with and without a final semicolon."""
+    from IPython.core.formatters import DisplayFormatter
+
+    verdict = lesson.exercise("0.1", exercises.find("0.1").solution)
+    assert DisplayFormatter().format(verdict) == ({}, {})
+
+
 def calls(path: Path) -> dict[str, str]:
     """number -> source of the cell that calls lesson.exercise."""
     found = {}

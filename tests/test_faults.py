@@ -53,6 +53,7 @@ MOMENTS = [
 ]
 
 
+@pytest.mark.fault(1)
 @pytest.mark.parametrize(("moment", "count"), MOMENTS)
 def test_killed(tmp_path, texts, undisturbed, moment, count):
     code, _ = faulty.in_child(faulty.train_and_die, str(tmp_path / "run"), str(texts), moment, count)
@@ -62,6 +63,7 @@ def test_killed(tmp_path, texts, undisturbed, moment, count):
     assert not list((tmp_path / "run").rglob("*.tmp"))
 
 
+@pytest.mark.fault(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_random(tmp_path, texts, undisturbed, seed):
     """Twice in one run, whenever it happens to be."""
@@ -88,6 +90,7 @@ def stopping(monkeypatch, at: list[int]) -> threading.Event:
     return event
 
 
+@pytest.mark.fault(2, 3)
 @pytest.mark.parametrize("at", [[0], [1], [5], [faulty.STEPS], [1, 2, 3], [6, 7, 12], [0, 4, 13]])
 def test_stopped_and_taken_up(tmp_path, texts, undisturbed, monkeypatch, at):
     """Also in the second and third epoch, and several times in one: no sequence is repeated, none left out."""
@@ -111,6 +114,7 @@ def test_stopped_and_taken_up(tmp_path, texts, undisturbed, monkeypatch, at):
     assert data.tokens * 2 < 4 * faulty.STEPS * 33, "the third epoch is never reached"
 
 
+@pytest.mark.fault(9)
 def test_an_interrupted_run_can_be_used(tmp_path, texts, monkeypatch):
     run = faulty.train(tmp_path / "run", texts, stop=stopping(monkeypatch, [2]))
     assert len(run.metrics("step")) == 2
@@ -119,6 +123,7 @@ def test_an_interrupted_run_can_be_used(tmp_path, texts, monkeypatch):
     assert torch.equal(again.model.embedding.weight, run.model.embedding.weight)
 
 
+@pytest.mark.fault(9)
 def test_in_a_thread(tmp_path, texts, undisturbed):
     found = []
     thread = threading.Thread(target=lambda: found.append(faulty.train(tmp_path / "run", texts)))
@@ -159,6 +164,7 @@ def signalled(folder: str, texts: str, when: str, *numbers: int) -> int:
     return cli.main(["train", "byte-smoke", "--corpus", texts, "--out", folder, *words])
 
 
+@pytest.mark.fault(8)
 @pytest.mark.parametrize("when", ["step", "evaluation"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_first_signal_saves(tmp_path, texts, undisturbed, number, when):
@@ -171,6 +177,7 @@ def test_first_signal_saves(tmp_path, texts, undisturbed, number, when):
     assert faulty.result(ps.resume(tmp_path / "run", show=False)) == faulty.result(undisturbed)
 
 
+@pytest.mark.fault(8)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_second_signal_stops_at_once(tmp_path, texts, undisturbed, number):
     code, said = faulty.in_child(signalled, str(tmp_path / "run"), str(texts), "step", number, number)
@@ -180,6 +187,7 @@ def test_second_signal_stops_at_once(tmp_path, texts, undisturbed, number):
     assert faulty.result(faulty.train(tmp_path / "run", texts)) == faulty.result(undisturbed)
 
 
+@pytest.mark.fault(8)
 def test_handlers_are_restored(tmp_path, texts):
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     faulty.train(tmp_path / "run", texts)
@@ -202,6 +210,7 @@ def stopped(tmp_path, texts, monkeypatch):
 FILES = (checkpoint.WEIGHTS, checkpoint.OPTIMIZER, checkpoint.STATE, checkpoint.MANIFEST)
 
 
+@pytest.mark.fault(4)
 @pytest.mark.parametrize("name", FILES)
 def test_cut_files(stopped, undisturbed, name):
     path = checkpoints(stopped)[0] / name
@@ -219,6 +228,7 @@ def test_cut_files(stopped, undisturbed, name):
     assert faulty.result(run) == faulty.result(undisturbed)
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize("name", FILES)
 def test_flipped_bits(stopped, name):
     path = checkpoints(stopped)[0] / name
@@ -234,6 +244,7 @@ def test_flipped_bits(stopped, name):
     checkpoint.load(path.parent)
 
 
+@pytest.mark.fault(4)
 def test_all_checkpoints_damaged(stopped):
     for folder in checkpoints(stopped):
         faulty.damage(folder / checkpoint.WEIGHTS, size=100)
@@ -241,6 +252,7 @@ def test_all_checkpoints_damaged(stopped):
         ps.resume(stopped.folder, show=False)
 
 
+@pytest.mark.fault(4)
 def test_going_back(stopped, undisturbed):
     newest, older = checkpoints(stopped)
     run = ps.resume(older, show=False)
@@ -248,6 +260,7 @@ def test_going_back(stopped, undisturbed):
     assert newest not in checkpoints(run)
 
 
+@pytest.mark.fault(14)
 def test_other_formats(stopped):
     folder = checkpoints(stopped)[0]
     for found in (0, 2, "x", None):
@@ -259,6 +272,7 @@ def test_other_formats(stopped):
         ps.Run(stopped.folder).cfg  # noqa: B018
 
 
+@pytest.mark.fault(13)
 def test_other_tensors(stopped):
     """Missing, extra, transposed, of another type, from a compiled or wrapped model: the exact keys."""
     found = checkpoint.load(checkpoints(stopped)[0])
@@ -294,6 +308,7 @@ def test_other_tensors(stopped):
 # Disks and folders
 
 
+@pytest.mark.fault(6)
 @pytest.mark.parametrize("count", range(1, 5))
 def test_no_space_left(stopped, texts, undisturbed, monkeypatch, count):
     """At each of the four files of the next checkpoint."""
@@ -322,6 +337,7 @@ def small_files(folder: str) -> None:
     ps.resume(folder, show=False)
 
 
+@pytest.mark.fault(6)
 def test_a_limit_on_the_size_of_files(stopped, undisturbed):
     before = checkpoints(stopped)
     code, said = faulty.in_child(small_files, str(stopped.folder))
@@ -336,6 +352,7 @@ def refuse(*args):
     raise PermissionError(errno.EACCES, "Permission denied")
 
 
+@pytest.mark.fault(7)
 def test_folders_that_cannot_be_used(tmp_path, texts, monkeypatch):
     monkeypatch.setattr(trainer.Trainer, "__init__", lambda *args: pytest.fail("training began"))
     (tmp_path / "file").write_text("")
@@ -351,6 +368,7 @@ def test_folders_that_cannot_be_used(tmp_path, texts, monkeypatch):
         ps.resume(tmp_path / "nothing")
 
 
+@pytest.mark.fault(7)
 def test_a_missing_folder_is_made(tmp_path, texts, undisturbed):
     assert faulty.result(faulty.train(tmp_path / "new" / "run", texts)) == faulty.result(undisturbed)
 
@@ -362,6 +380,7 @@ def hold_and_wait(folder: str, ready, done) -> None:
     done.wait(60)
 
 
+@pytest.mark.fault(20)
 def test_two_runs_in_one_folder(tmp_path, texts, undisturbed):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -377,6 +396,7 @@ def test_two_runs_in_one_folder(tmp_path, texts, undisturbed):
     assert faulty.result(faulty.train(folder, texts)) == faulty.result(undisturbed)
 
 
+@pytest.mark.fault(20)
 def test_another_run_in_the_folder(stopped, texts):
     with pytest.raises(files.FileError, match=r"holds another run \(lr 0.0008 there, 0.001 here, seed 1337"):
         ps.train(faulty.cfg(seed=1, lr=1e-3), stopped.folder, corpus=str(texts), **faulty.SETTINGS)
@@ -384,6 +404,7 @@ def test_another_run_in_the_folder(stopped, texts):
         faulty.train(stopped.folder, texts, validate_tokens=96)
 
 
+@pytest.mark.fault(15)
 def test_the_corpus_changed(tmp_path, monkeypatch):
     texts = faulty.corpus(tmp_path / "corpus")
     run = faulty.train(tmp_path / "run", texts, stop=stopping(monkeypatch, [2]))
@@ -392,6 +413,7 @@ def test_the_corpus_changed(tmp_path, monkeypatch):
         ps.resume(run.folder, show=False)
 
 
+@pytest.mark.fault(17)
 def test_another_number_of_threads(stopped, undisturbed):
     path = checkpoints(stopped)[0]
     state = files.read_json(path / checkpoint.STATE)
@@ -430,6 +452,7 @@ def poison(monkeypatch, where: str) -> None:
     monkeypatch.setattr(trainer.Trainer, "backward", backward)
 
 
+@pytest.mark.fault(10)
 @pytest.mark.parametrize(
     ("where", "words"),
     [

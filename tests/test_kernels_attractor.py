@@ -11,14 +11,11 @@ Tolerances, relative to the largest entry (rounding units: float32 6e-8, float16
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from helpers import assert_same, error, message, spin_inputs, with_grads
+from helpers import assert_noticed, assert_same, error, message, plant, run_tests, spin_inputs, with_grads
 
 from pspin_lite import attractor, backends, measure, ternary
 from pspin_lite.attractor import equilibrium
@@ -233,10 +230,47 @@ def test_gradient_of_the_drive_alone():
     assert error(found, expected) < TOLERANCE[torch.float32]
 
 
+@pytest.mark.eq("ternary-round", "ternary-scale")
+@pytest.mark.parametrize("autocast", [False, True], ids=["as given", "autocast"])
+def test_linear_layer_on_packed_weights(autocast):
+    torch.manual_seed(0)
+    layer = ternary.TernaryLinear(20, 7).to(DEVICE)
+    x = torch.randn(2, 3, 20, device=DEVICE)
+    dy = torch.randn(2, 3, 7, device=DEVICE)
+
+    def everything(backend):
+        layer.backend = backend
+        given = x.clone().requires_grad_()
+        with torch.autocast(DEVICE, torch.float16, enabled=autocast):
+            y = layer(given)
+            found = [y, *torch.autograd.grad(y, (given, layer.weight), dy.to(y.dtype))]
+        with torch.no_grad():
+            assert error(layer.eval()(x), layer(x)) == 0, "kept and made anew"
+            layer.train()
+        return dict(zip(("y", "dx", "dw"), found, strict=True))
+
+    found, expected = everything("triton"), everything("torch")
+    assert [v.dtype for v in found.values()] == [v.dtype for v in expected.values()]
+    assert_same(found, expected, TOLERANCE[torch.float16 if autocast else torch.float32])
+    with torch.no_grad():
+        layer.eval().backend = "triton"
+        before = layer(x)
+        layer.weight.mul_(-2)
+        assert torch.equal(layer(x), -2 * before), "a stale weight"
+
+
+def test_autocast_changes_nothing():
+    inputs = spin_inputs(3, 20, torch.float32)
+    expected = with_grads(lambda *x: fused(*x, steps=2), inputs)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        found = with_grads(lambda *x: fused(*x, steps=2), inputs)
+    assert_same(found, expected, 0.0)
+
+
 # Seeded bugs: each is put into a copy of the kernels, and the tests named in CAUGHT_BY must fail on it.
 CAUGHT_BY = "which_copy or (product and 3-20 and float32) or (gradients and 3-20 and float32) or (steps and 5-20)"
 BUGS = {
-    "none": (),
+    "none": None,
     "scale missing in the field": ("attractor_forward.py", "tanh(u * s + ", "tanh(u + "),
     "scale missing in the series": ("attractor_backward.py", " * tl.load(scale)  # gamma [BN], s", ""),
     "gamma on the wrong side": ("attractor_backward.py", " + total * weight[None, :])", " + total) * weight[None, :]"),
@@ -246,6 +280,7 @@ BUGS = {
     "phi_g without its last factor": ("attractor_backward.py", "v * t * sg * (1 - sg)", "v * t * sg"),
     "G coupled as U": ("attractor_forward.py", "load_codes(codes + D * row_bytes", "load_codes(codes"),
     "stopped tokens go on": ("attractor_forward.py", "new = tl.where(kept, new, old)", "new = new"),
+    "codes of the wrong row": ("ternary.py", "rows[:, None] * row_bytes", "(rows[:, None] // 2 * 2) * row_bytes"),
     "the change before forgotten": ("attractor_forward.py", "c * c > tol * (b - c)", "c > tol"),
 }  # fmt: skip
 
@@ -258,23 +293,12 @@ def test_which_copy():
 @pytest.mark.parametrize("bug", BUGS)
 def test_seeded_bugs_are_caught(bug, tmp_path):
     copy = tmp_path / "pspin_kernels"
-    shutil.copytree(ROOT / "kernels", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    if BUGS[bug]:
-        name, right, wrong = BUGS[bug]
-        text = (copy / name).read_text(encoding="utf-8")
-        assert right in text, "the line that the bug replaces is gone"
-        (copy / name).write_text(text.replace(right, wrong), encoding="utf-8")
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-k", CAUGHT_BY, str(Path(__file__))],
-        env=os.environ
-        | dict(PYTHONPATH=str(tmp_path), PSPIN_KERNELS_COPY=str(copy))
-        | dict(PYTHONDONTWRITEBYTECODE="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == bool(BUGS[bug]), run.stdout[-3000:] + run.stderr[-1000:]
-    if BUGS[bug]:
-        assert "AssertionError" in run.stdout, f"noticed, but not by a wrong value:\n{run.stdout[-3000:]}"
-        assert "FAILED" in run.stdout
-        assert "which_copy" not in run.stdout.split("short test summary")[-1]
+    plant(ROOT / "kernels", copy, BUGS[bug])
+    words = ("-k", CAUGHT_BY, str(Path(__file__)))
+    run = run_tests(tmp_path, ROOT, *words, PSPIN_KERNELS_COPY=str(copy), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    if BUGS[bug] is None:
+        assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
+        return
+    assert_noticed(run)
+    assert "AssertionError" in run.stdout, f"noticed, but not by a wrong value:\n{run.stdout[-3000:]}"
+    assert "which_copy" not in run.stdout.split("short test summary")[-1]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from pspin_lite import doctor
+from pspin_lite import __main__, bench, doctor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -219,10 +219,12 @@ def test_hub_that_answers_is_reachable(monkeypatch):
 def test_bench_runs():
     found = run(sys.executable, "-m", "pspin_lite", "bench", "--quick")
     assert found.returncode == 0, found.stderr
-    for table in ("Gated state space at the byte", "Attractor", "Loss of", "A whole training step", "Early stopping"):
+    tables = ("Gated state space at the byte", "Attractor", "Loss of", "A whole training step", "Early stopping")
+    for table in (*tables, "A token at batch 1"):
         assert table in found.stdout
     assert "torchdeq" in found.stdout
     assert "fla naive_chunk_simple_gla" in found.stdout
+    assert list(bench.TABLES) == list(__main__.TABLES), "every table can be asked for by name"
 
 
 def test_command_line_refuses_what_it_does_not_know():
@@ -232,3 +234,13 @@ def test_command_line_refuses_what_it_does_not_know():
     found = run(sys.executable, "-m", "pspin_lite", "bench", "--only", "loss-table")
     assert found.returncode == 2
     assert "early-stopping" in found.stderr
+
+
+def test_every_fault_is_tested():
+    listed = re.findall(r"^\| (\d+) \|", (ROOT / "docs" / "faults.md").read_text(), re.M)
+    assert [int(number) for number in listed] == list(range(1, 21))
+    marks = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    tested = {
+        int(n) for numbers in re.findall(r"^@pytest\.mark\.fault\(([\d, ]+)\)", marks, re.M) for n in numbers.split(",")
+    }
+    assert tested == set(range(1, 21))

@@ -138,8 +138,8 @@ def test_ranks_share_a_step(kind, corpus, stream):
     for world in (2, 4):
         shares = [take(data, 6, batch=4, rank=rank, world=world) for rank in range(world)]
         assert torch.equal(torch.cat(shares, dim=1), whole)
-    by_number = np.stack([data.sequence(n) for n in range(24)]).reshape(6, 4, 21)
-    assert (whole.numpy() == by_number).all()
+    for n in range(24) if kind == "packed" else (0, 7, 23):  # each is a stream read anew
+        assert (whole.reshape(24, 21)[n].numpy() == data.sequence(n)).all()
     assert torch.equal(take(data, 24, batch=1).reshape(6, 4, 21), whole), "another batch, another order"
 
 
@@ -310,7 +310,7 @@ def test_no_partial_cache_when_writing_fails(corpus, own, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(cache.np, "save", full)
-        with pytest.warns(UserWarning, match="No space left on device"):
+        with pytest.warns(UserWarning, match="no space left"):
             data = ps.sequences.open(corpus, "bytes", length=8)
     assert data._tokens.tolist() == expected
     assert list(own.iterdir()) == []

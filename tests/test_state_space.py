@@ -10,6 +10,7 @@ from helpers import DECAYS, SHAPES, assert_same, error, message, ssm_inputs, wit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pspin_lite import backends
 from pspin_lite.state_space import chunked, decay_mask, quadratic, recurrent
 
 
@@ -235,3 +236,13 @@ def test_bad_arguments_are_named(change, words):
     with pytest.raises(ValueError) as raised:
         chunked(**arguments)
     assert all(word in message(raised) for word in words), message(raised)
+
+
+def test_kernels_for_a_gpu_refuse_tensors_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(backends, "triton_mode", lambda: ("compiled", "for a made-up GPU"))
+    q, k, v, g, _ = ssm_inputs(1, 3, 1, 4, dtype=torch.float32)
+    with pytest.raises(ValueError) as raised:
+        chunked(q, k, v, g, 16, backend="triton")
+    for word in ("backend", "cpu", "GPU", "TRITON_INTERPRET"):
+        assert word in message(raised)
+    assert torch.equal(chunked(q, k, v, g)[0], chunked(q, k, v, g, backend="torch")[0])

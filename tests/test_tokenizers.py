@@ -172,7 +172,7 @@ def test_vocabularies_that_cannot_be(corpus):
 
 
 def test_saved_and_opened(tok, tmp_path):
-    path = tmp_path / "run" / "tokenizer.json"
+    path = tmp_path / "tokenizer.json"
     tok.save(path)
     again = ps.tokenizers.open(path)
     assert again.identity() == tok.identity()

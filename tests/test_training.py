@@ -40,7 +40,7 @@ def test_against_a_loop_written_out(run):
     matrices = [p for p in model.parameters() if p.ndim == 2]
     vectors = [p for p in model.parameters() if p.ndim == 1]
     groups = [dict(params=matrices, weight_decay=0.05), dict(params=vectors, weight_decay=0.0)]
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999))
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.999), fused=True)
     data = run.data()["train"]
     losses = []
     for step in range(cfg.steps):
@@ -76,6 +76,7 @@ def test_micro_batches(tmp_path, texts, run):
         assert a["norm"] == pytest.approx(b["norm"], rel=1e-3)
 
 
+@pytest.mark.fault(17)
 @pytest.mark.parametrize("workers", [1, 4])
 def test_workers(tmp_path, texts, run, workers):
     assert faulty.result(faulty.train(tmp_path / "run", texts, workers=workers)) == faulty.result(run)
@@ -169,6 +170,7 @@ def test_evaluation_keeps_the_mode(run):
 # Bad input
 
 
+@pytest.mark.fault(18)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -198,6 +200,7 @@ def test_device_that_is_not_here():
         ps.train("byte-smoke", device="cuda")
 
 
+@pytest.mark.fault(16)
 def test_a_tokenizer_that_is_too_large(tmp_path, texts):
     path = tmp_path / "t.json"
     ps.tokenizers.open("bpe", texts, 260).save(path)
@@ -205,6 +208,7 @@ def test_a_tokenizer_that_is_too_large(tmp_path, texts):
         ps.train("byte-smoke", tmp_path / "run", corpus=str(texts), tokenizer=str(path))
 
 
+@pytest.mark.fault(18)
 def test_configurations_as_json():
     for name in ps.presets():
         cfg = ps.preset(name)
@@ -249,6 +253,7 @@ def test_commands(tmp_path, run, capsys):
 # Several processes
 
 
+@pytest.mark.fault(17)
 def test_two_processes(tmp_path, texts, run):
     """torchrun with two processes: the losses of one with the same batch; and each resumes the other."""
     words = ["train", "byte-smoke", "--corpus", str(texts), "--out", str(tmp_path / "run")]
@@ -307,6 +312,7 @@ print(run.stopped, len(run.metrics("step")) > 3, run.summary, run.model(torch.ze
 """
 
 
+@pytest.mark.fault(9)
 def test_a_notebooks_interrupt(tmp_path, texts):
     """A real kernel, interrupted as by the stop button: the cell returns, and the next one uses the model."""
     from jupyter_client.manager import start_new_kernel

@@ -6,12 +6,15 @@ round, and compares the medians.
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
 
 import torch
 from torch.utils import flop_counter
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler writes two lines to stderr each time it is used
 
 
 def peak_bytes(call: Callable[[], object]) -> int:

@@ -3,8 +3,8 @@
     explorer = Explorer(draw, "attractor", K=IntSlider(value=5, max=20), gamma=FloatSlider(value=0.5, max=1))
     explorer.show(alt)
 
-`draw(K=.., gamma=..)` -> (figure, numbers): a matplotlib Figure, and a dict of names and values that stand in a table
-beneath it. It knows nothing of widgets, so that tests call it without a front end.
+`draw(K=.., gamma=..)` -> (figure, numbers): a matplotlib Figure, or a Sketch, which is quicker; and a dict of names and
+values that stand in a table beneath it. It knows nothing of widgets, so that tests call it without a front end.
 
 A figure is sent as SVG text into an HTML widget whose height is fixed: no flicker, no jump. What goes wrong in a
 slider's callback appears in no cell of a notebook; here it is shown where the figure was. Readers without a running
@@ -23,13 +23,16 @@ from matplotlib.figure import Figure
 
 from .figures import styled
 from .lesson import show as show_figure
+from .sketch import Sketch
 
-Draw = Callable[..., tuple[Figure, Mapping[str, object]]]
+Draw = Callable[..., tuple[Figure | Sketch, Mapping[str, object]]]
 
 
 @styled
-def svg(figure: Figure) -> str:
+def svg(figure: Figure | Sketch) -> str:
     """The figure as an <svg> element, without the file's header."""
+    if isinstance(figure, Sketch):
+        return figure.svg()
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})
     text = text.getvalue()
@@ -49,9 +52,7 @@ def table(numbers: Mapping[str, object]) -> str:
 class Explorer(ipw.VBox):
     """Sliders, a figure, a table of numbers. `name` becomes a CSS class."""
 
-    def __init__(
-        self, draw: Callable[..., tuple[Figure, Mapping[str, object]]], name: str, **controls: ipw.ValueWidget
-    ):
+    def __init__(self, draw: Draw, name: str, **controls: ipw.ValueWidget):
         self.draw, self.controls = draw, controls
         for label, control in controls.items():
             if not control.description:
@@ -83,7 +84,7 @@ class Explorer(ipw.VBox):
         figure, numbers = self.draw(**self.values())
         at = ", ".join(f"{name} = {value}" for name, value in self.values().items())
         display(HTML(f"<p><small>Without a running kernel, a still picture at {html.escape(at)}:</small></p>"))
-        show_figure(figure, alt)
+        show_figure(figure.figure() if isinstance(figure, Sketch) else figure, alt)
         display(HTML(table(numbers)))
 
     def __repr__(self) -> str:  # what viewers without widgets print

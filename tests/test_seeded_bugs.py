@@ -29,6 +29,10 @@ class Bug:
 SSM, SPIN, MODEL = "test_state_space.py", "test_attractor.py", "test_model.py"
 DATA, TOKENS, TEXTS = "test_sequences.py", "test_tokenizers.py", "test_corpora.py"
 COSTS, DEPLOY, GENERATE, FILES = "test_costs.py", "test_deploy.py", "test_generation.py", "test_files.py"
+TRAIN = "test_training.py::test_against_a_loop_written_out"
+STOPPED, NOT_FINITE = "test_faults.py::test_stopped_and_taken_up", "test_faults.py::test_not_finite"
+FLIPPED, KILLED = "test_faults.py::test_flipped_bits", "test_faults.py::test_killed[optimizer-5]"
+BIG_CLIP = "clip_grads_with_norm_(self.model.parameters(), 1e9"
 BUGS = [
     Bug(
         "decay dropped from the carry",
@@ -202,6 +206,13 @@ BUGS = [
         "as error:\n",
         FILES,
     ),
+    Bug("moments lost on the way", "checkpoint", "dict(state=kept)", "dict(state={})", STOPPED),
+    Bug("metrics written twice", "runs", 'if record["step"] <= step]', "]", KILLED),
+    Bug("begins again at the first sequence", "trainer", "batches(self.step, cfg", "batches(0, cfg", STOPPED),
+    Bug("rate a step behind", "trainer", "learning_rate(self.step)", "learning_rate(max(0, self.step - 1))", TRAIN),
+    Bug("no clipping", "trainer", "clip_grads_with_norm_(self.model.parameters(), self.cfg.clip", BIG_CLIP, TRAIN),
+    Bug("a step with nan", "trainer", "isfinite(loss) and math.isfinite(norm)", "isfinite(loss)", NOT_FINITE),
+    Bug("manifest of nothing", "checkpoint", "if files.file_sha256(path) != wanted", "if False and wanted", FLIPPED),
 ]
 
 

@@ -30,6 +30,7 @@ APART = 1e-2  # fixed points closer than this, in every spin, are one
 SMALL = 48  # spins up to which eigenvalues are computed exactly, and unstable fixed points looked for
 
 CONTRACTS, SEVERAL, OSCILLATES, SLOW = "contracts", "several fixed points", "oscillates", "too slow to tell"
+ELSEWHERE = "oscillates from some starts"  # not from the layer's own
 
 # Two spins that act on each other's value, not on their gates. Rows: who is acted upon; columns: who acts.
 KINDS = {
@@ -173,12 +174,12 @@ def _judge(settled: Tensor, shrinking: Tensor, points: int) -> str:
     if points > 1:
         return SEVERAL
     if not (settled | shrinking).all():
-        return OSCILLATES
+        return ELSEWHERE
     return CONTRACTS if settled.all() else SLOW
 
 
 def _together(verdicts: list[str]) -> str:
-    worst = next(word for word in (OSCILLATES, SEVERAL, SLOW, CONTRACTS) if word in verdicts)
+    worst = next(word for word in (OSCILLATES, SEVERAL, ELSEWHERE, SLOW, CONTRACTS) if word in verdicts)
     count = verdicts.count(worst)
     return worst if count == len(verdicts) else f"{worst} ({count} of {len(verdicts)} tokens)"
 

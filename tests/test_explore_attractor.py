@@ -33,6 +33,17 @@ def test_verdicts_of_two_spins(kind, gamma, scale, verdict):
     assert ea.examine(*ea.two_spins(kind, gamma, scale), K=5).verdict == verdict
 
 
+def test_verdicts_from_what_the_starts_did():
+    """settled, shrinking (the layer's own start first), points -> verdict."""
+    yes, no = torch.tensor([True, True]), torch.tensor([True, False])
+    assert ea._judge(yes, yes, 1) == ea.CONTRACTS
+    assert ea._judge(yes, yes, 2) == ea.SEVERAL
+    assert ea._judge(no, no, 1) == ea.ELSEWHERE
+    assert ea._judge(no, yes, 1) == ea.SLOW
+    assert ea._judge(~no, ~no, 1) == ea.OSCILLATES
+    assert ea._together([ea.CONTRACTS, ea.SEVERAL, ea.CONTRACTS]) == "several fixed points (1 of 3 tokens)"
+
+
 def test_a_map_at_the_edge_is_too_slow_to_tell():
     # Slope 1 at zero, no drive: changes shrink like a power of k and not geometrically.
     z, w_int, gamma = ea.two_spins("alone", 0.5, 2 / torch.sigmoid(torch.tensor(2.0)).item())

@@ -1,0 +1,204 @@
+"""The attractor's widgets in a real browser: JupyterLab runs notebook 05, sliders move by keyboard, numbers follow.
+
+Numbers in the page (data-name) are compared with those of the pure functions, not pixels. An exception in a slider's
+callback appears in no cell, so the kernel's messages are listened to as well."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from pspin_lite import explore_attractor as explore
+
+NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "05_attractor.ipynb"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+RUN_ALL = 600_000  # milliseconds that all cells may take, on a busy machine
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+
+LISTEN = """() => {
+    const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    window.kernelErrors = [];
+    kernel.iopubMessage.connect((_, message) => {
+        if (message.header.msg_type === 'error') window.kernelErrors.push(message.content.evalue);
+    });
+}"""
+FAIL = "() => { jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({code: '1/0'}); }"
+IDLE = "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """The address of a JupyterLab of its own, with settings of its own, on a copy of the notebook."""
+    folder = tmp_path
+    for name in ("app", "root"):
+        (folder / name).mkdir()
+    shutil.copy(NOTEBOOK, folder / "root")
+    quiet = {"fetchNews": "false", "checkForUpdates": False}
+    (folder / "app" / "overrides.json").write_text(
+        json.dumps(
+            {
+                "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+                "@jupyterlab/apputils-extension:notification": quiet,
+                "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+            }
+        )
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token, address = secrets.token_hex(8), f"http://127.0.0.1:{port}"
+    own = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    options = [
+        "--no-browser",
+        "--allow-root",
+        "--expose-app-in-browser",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={folder / 'root'}",
+        f"--IdentityProvider.token={token}",
+        f"--LabApp.app_settings_dir={folder / 'app'}",
+        f"--LabApp.user_settings_dir={folder / 'user'}",
+        f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+    ]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options],
+            env=os.environ | own | {"IPYTHONDIR": str(folder / "ipython")},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                with urllib.request.urlopen(f"{address}/api/status?token={token}", timeout=5):
+                    break
+            except OSError:
+                assert server.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < deadline, "JupyterLab did not start within two minutes"
+                time.sleep(0.3)
+        yield f"{address}/doc/tree/{NOTEBOOK.name}?token={token}&reset"
+    finally:
+        server.terminate()  # it shuts its kernels down
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture
+def page(lab):
+    """The notebook, every cell of it executed; `page.complaints` are the browser's errors."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport=dict(width=1300, height=1000))
+        page.complaints = []
+        page.on("console", lambda said: said.type == "error" and page.complaints.append(said.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(lab)
+        page.wait_for_function(IDLE, timeout=120_000)
+        page.evaluate(LISTEN)
+        page.set_default_timeout(RUN_ALL)
+        assert page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')"), "a cell failed"
+        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        page.wait_for_selector(".attractor-layer [data-name=verdict]")
+        page.set_default_timeout(30_000)
+        yield page
+        browser.close()
+
+
+def shown(number: object) -> str:
+    return number if isinstance(number, str) else format(number, ".3g")
+
+
+def expect_numbers(box, numbers: dict[str, object]) -> None:
+    """The table in the page shows these numbers, at the latest after a moment."""
+    from playwright.sync_api import expect
+
+    for name, number in numbers.items():
+        expect(box.locator(f'[data-name="{name}"]')).to_have_text(shown(number))
+
+
+def move(slider, key: str, times: int = 1) -> float:
+    """Presses a key on a slider; the value it then has."""
+    slider.focus()
+    for _ in range(times):
+        slider.press(key)
+    return float(slider.get_attribute("aria-valuenow"))
+
+
+def random_map(page) -> None:
+    box = page.locator(".attractor-random")
+    K, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
+    now = dict(K=5, gamma=0.5, scale=3.0)
+    expect_numbers(box, explore.draw_random(**now)[1])
+    seen = [box.locator('[data-name="residual at K"]').inner_text()]
+    for slider, name, key, times, value in (
+        (K, "K", "ArrowRight", 3, 8),
+        (gamma, "gamma", "ArrowLeft", 4, 0.3),
+        (K, "K", "End", 1, 20),
+        (gamma, "gamma", "End", 1, 0.5),
+        (scale, "scale", "End", 1, 8.0),
+    ):
+        assert move(slider, key, times) == pytest.approx(value)
+        now[name] = value
+        expect_numbers(box, explore.draw_random(**now)[1])
+        seen.append(box.locator('[data-name="residual at K"]').inner_text())
+    assert len(set(seen)) == len(seen), "every move changes what is shown"
+    assert box.locator('[data-name="verdict"]').inner_text() == explore.OSCILLATES
+    assert "no fixed point reached" in box.locator("svg").inner_html(), "the picture follows too"
+
+
+def two_spins(page) -> None:
+    box = page.locator(".attractor-two")
+    K, gamma, _ = (box.get_by_role("slider").nth(i) for i in range(3))
+    now = dict(kind="agree", K=5, gamma=0.5, scale=4.0)
+    expect_numbers(box, explore.draw_two_spins(**now)[1])
+    now["kind"] = "frustrated"
+    box.get_by_role("combobox").select_option(now["kind"])
+    now["K"] = move(K, "ArrowLeft")
+    assert now["K"] == 4
+    expect_numbers(box, explore.draw_two_spins(**now | dict(K=4))[1])
+    assert move(gamma, "Home") == -0.5
+    expect_numbers(box, explore.draw_two_spins(**now | dict(K=4, gamma=-0.5))[1])
+    move(K, "Home")
+    assert move(K, "ArrowRight", 20) == 20  # a quick burst of keys: the last one counts
+    expect_numbers(box, explore.draw_two_spins(**now | dict(K=20, gamma=-0.5))[1])
+
+
+def layer_of_the_model(page) -> None:
+    """Its numbers depend on training; but the bound is proportional to gamma and to the scale."""
+    box = page.locator(".attractor-layer")
+    _, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
+    bound = float(box.locator('[data-name="Lipschitz bound"]').inner_text())
+    assert box.locator('[data-name="verdict"]').inner_text() == explore.CONTRACTS
+    assert (move(gamma, "End"), move(scale, "End")) == (10, 10)
+    find = "document.querySelector('.attractor-layer [data-name=\"Lipschitz bound\"]')"
+    page.wait_for_function(f"(expected) => Math.abs({find}.innerText / expected - 1) < 0.02", arg=100 * bound)
+
+
+def test_numbers_follow_the_keyboard(page):
+    """One test, because the notebook is run once for all of it."""
+    random_map(page)
+    two_spins(page)
+    layer_of_the_model(page)
+    assert page.evaluate("() => window.kernelErrors") == []
+    assert page.complaints == []
+    assert page.locator(".widget-error").count() == 0
+    page.evaluate(FAIL)
+    page.wait_for_function("() => window.kernelErrors.includes('division by zero')")  # we do hear errors

@@ -32,6 +32,7 @@ _HOME = {
     "evaluate": "evaluation",
     "generate": "generation",
     "stream": "generation",
+    "trained": "deploy",
 }
 __all__ = sorted([*_MODULES, *_HOME])
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import shutil
 import sys
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -43,6 +45,22 @@ def triton_mode() -> tuple[str, str]:
     return "interpreted", "no GPU: kernels run on the CPU through Triton's interpreter"
 
 
+@functools.cache
+def _compiles() -> bool:
+    """Whether kernels can be compiled for the GPU that is here. If not, one warning says why, and PyTorch serves."""
+    mode, reason = triton_mode()
+    if mode != "absent":
+        reason = None
+        capability = torch.cuda.get_device_capability()
+        if torch.version.hip is None and capability < (8, 0):
+            reason = f"the GPU has compute capability {capability[0]}.{capability[1]}, and Triton needs 8.0"
+        elif not any(shutil.which(name) for name in (os.environ.get("CC") or "cc", "gcc", "clang")):
+            reason = "Triton needs a C compiler (gcc or clang), and there is none"
+    if reason:
+        warnings.warn(f"no Triton kernels: {reason}; the torch backend serves instead", stacklevel=4)
+    return reason is None
+
+
 def choose(backend: str, x: torch.Tensor) -> str:
     """The backend for tensors like `x`: "torch" or "triton". "auto" takes Triton for CUDA tensors where it compiles."""
     checks.choice("backend", backend, BACKENDS)
@@ -50,7 +68,7 @@ def choose(backend: str, x: torch.Tensor) -> str:
         return "torch"
     mode, reason = triton_mode()
     if backend == "auto":
-        return "triton" if x.is_cuda and mode == "compiled" else "torch"
+        return "triton" if x.is_cuda and mode != "interpreted" and _compiles() else "torch"
     if mode == "absent":
         raise checks.wrong("backend", "'triton'", f"'auto' or 'torch' on this machine: {reason}")
     if mode == "compiled" and not x.is_cuda:

@@ -70,5 +70,6 @@ def hint(number: str) -> None:
 
 def solution(number: str) -> None:
     """Shows the code of a solution."""
-    code = inspect.getsource(exercises.find(number).solution)
+    found = exercises.find(number).solution
+    code = inspect.getsource(getattr(found, "fn", found))  # of a kernel: the function beneath it
     display(Markdown(f"```python\n{code}```"))

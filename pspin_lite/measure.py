@@ -26,6 +26,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
         before = torch.cuda.memory_allocated()
         call()
         return torch.cuda.max_memory_allocated() - before
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise the profiler says on stderr when it starts and stops
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         call()
     events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]

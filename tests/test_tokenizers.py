@@ -41,6 +41,7 @@ def tok(request, bpe):
     return bpe if request.param == "bpe" else ps.tokenizers.open("bytes")
 
 
+@pytest.mark.fault(16)
 @settings(max_examples=150, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 @example(text="")
@@ -110,6 +111,7 @@ def test_text_that_spells_the_end_is_text(bpe, tmp_path):
         assert again.encode(END).tolist() == bpe.encode(END).tolist()
 
 
+@pytest.mark.fault(16)
 def test_trained_the_same_in_any_process(corpus, bpe, tmp_path):
     code = f"""
 import pspin_lite as ps
@@ -185,6 +187,7 @@ def test_saved_and_opened(tok, tmp_path):
     assert path.stat().st_mode == plain.stat().st_mode
 
 
+@pytest.mark.fault(12)
 def test_damaged_files_are_refused(tok, tmp_path):
     path = tmp_path / "tokenizer.json"
     tok.save(path)

@@ -63,7 +63,7 @@ def step(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
 def slopes(h: Tensor) -> tuple[Tensor, Tensor]:
     """phi_u, phi_g of a field: [.., 2*D] -> two [.., D]."""
     u, g = h.chunk(2, -1)
-    return slopes_(torch.cat([u.tanh(), g.sigmoid()], -1), spin(h)).chunk(2, -1)  # Eq. spin-slopes
+    return slopes_(torch.cat([u.tanh(), g.sigmoid()], -1), spin(h)).chunk(2, -1)
 
 
 def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
@@ -197,8 +197,8 @@ def _gradient_errors(before, end, J, settled, z, w_int, gamma, K) -> np.ndarray:
     V, errors = dy, []
     for k in range(K + 1):
         if k:
-            V = dy + gamma * (torch.cat([V * phi_u, V * phi_g], -1) @ w_int)  # Eq. neumann
-        found = torch.cat([V * phi_u, V * phi_g], -1)[settled]  # Eq. spin-grad
+            V = dy + gamma * (torch.cat([V * phi_u, V * phi_g], -1) @ w_int)  # as in attractor.py
+        found = torch.cat([V * phi_u, V * phi_g], -1)[settled]
         errors.append(((found - exact).norm() / exact.norm()).item())
     return np.array(errors)
 

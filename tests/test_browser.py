@@ -22,7 +22,7 @@ from pspin_lite import explore_attractor as explore
 
 NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "05_attractor.ipynb"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-RUN_ALL = 600_000  # milliseconds that all cells may take, on a busy machine
+RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
 
@@ -110,14 +110,14 @@ def page(lab):
         page.complaints = []
         page.on("console", lambda said: said.type == "error" and page.complaints.append(said.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(lab)
-        page.wait_for_function(IDLE, timeout=120_000)
+        page.goto(lab, timeout=2 * PATIENCE)
+        page.wait_for_function(IDLE, timeout=2 * PATIENCE)
         page.evaluate(LISTEN)
         page.set_default_timeout(RUN_ALL)
         assert page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')"), "a cell failed"
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         page.wait_for_selector(".attractor-layer [data-name=verdict]")
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
 
@@ -131,7 +131,7 @@ def expect_numbers(box, numbers: dict[str, object]) -> None:
     from playwright.sync_api import expect
 
     for name, number in numbers.items():
-        expect(box.locator(f'[data-name="{name}"]')).to_have_text(shown(number))
+        expect(box.locator(f'[data-name="{name}"]')).to_have_text(shown(number), timeout=PATIENCE)
 
 
 def move(slider, key: str, times: int = 1) -> float:

@@ -32,7 +32,7 @@ _HOME = {
     "evaluate": "evaluation",
     "generate": "generation",
     "stream": "generation",
-    "trained": "deploy",
+    "trained": "runs",
 }
 __all__ = sorted([*_MODULES, *_HOME])
 

@@ -93,7 +93,7 @@ def generate(args: argparse.Namespace) -> int:
 
 
 def model_and_tokenizer(path: str):
-    """Of a run's folder, or of a file that `export` wrote, with its tokenizer beside it."""
+    """Of a run's folder, or of a file that `export` wrote with its tokenizer beside it."""
     from . import deploy, tokenizers
     from .runs import Run
 

@@ -130,18 +130,6 @@ def load(path: str | Path) -> LanguageModel:
     return model
 
 
-TRAINED = Path(__file__).resolve().parent / "trained"
-
-
-def trained(name: str = "byte-lite"):
-    """-> model, tokenizer: one that comes with the package, in its deployed form. Its run's record lies beside it
-    (`Run(deploy.TRAINED / name)` reads it)."""
-    from . import tokenizers
-
-    folder = TRAINED / checks.choice("name", name, sorted(path.name for path in TRAINED.iterdir() if path.is_dir()))
-    return load(folder / "model.safetensors"), tokenizers.open(folder / "tokenizer.json")
-
-
 def _check_format(path: str | Path, about: dict[str, str]) -> None:
     found = re.fullmatch(re.escape(KIND) + r" (\d{1,9})", about.get("format", ""))
     if found is None:

@@ -26,10 +26,17 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, config, files
+from . import checkpoint, checks, config, files
 from .language_model import LanguageModel, build
 
 FORMAT = 1
+TRAINED = Path(__file__).resolve().parent / "trained"
+
+
+def trained(name: str = "byte-lite") -> Run:
+    """A run that comes with the package: its record, its tokenizer, and its model in the deployed form."""
+    known = sorted(path.name for path in TRAINED.iterdir() if path.is_dir())
+    return Run(TRAINED / checks.choice("name", name, known))
 
 
 class Run:
@@ -73,24 +80,31 @@ class Run:
 
     @property
     def model(self) -> LanguageModel:
-        """The trained model, in eval mode: final weights, or those of the newest checkpoint."""
+        """The trained model, in eval mode: final weights, the deployed form where that is what lies there, or the
+        newest checkpoint's weights."""
         if self._model is None:
-            final = self.folder / "weights.safetensors"
+            final, deployed = self.folder / "weights.safetensors", self.folder / "model.safetensors"
             if final.exists():
-                weights, path = files.read_tensors(final)[0], final
+                self._model = self._built(final, files.read_tensors(final)[0])
+            elif deployed.exists():
+                from . import deploy
+
+                self._model = deploy.load(deployed)
             else:
                 found = checkpoint.newest(self.folder / "checkpoints")
                 if found is None:
                     raise files.FileError(f"{self.folder}: neither final weights nor a checkpoint")
-                weights, path = found.weights, found.folder / checkpoint.WEIGHTS
-            with torch.random.fork_rng(devices=[]):
-                model = build(self.cfg)
-            expected = {name: (tuple(p.shape), p.dtype) for name, p in model.named_parameters()}
-            files.check_tensors(path, weights, expected)
-            model.load_state_dict(weights)
-            model.tokenizer_identity = files.read_json(self.folder / "data.json")["train"]["tokenizer"]
-            self._model = model.eval()
+                self._model = self._built(found.folder / checkpoint.WEIGHTS, found.weights)
         return self._model
+
+    def _built(self, path: Path, weights: dict[str, torch.Tensor]) -> LanguageModel:
+        with torch.random.fork_rng(devices=[]):
+            model = build(self.cfg)
+        expected = {name: (tuple(p.shape), p.dtype) for name, p in model.named_parameters()}
+        files.check_tensors(path, weights, expected)
+        model.load_state_dict(weights)
+        model.tokenizer_identity = files.read_json(self.folder / "data.json")["train"]["tokenizer"]
+        return model.eval()
 
     @property
     def tokenizer(self):

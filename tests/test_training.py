@@ -250,6 +250,38 @@ def test_commands(tmp_path, run, capsys):
         assert said.count("\n") == 1
 
 
+def test_text_from_a_run_and_from_its_exported_form(tmp_path, run, capsys):
+    words = ["--prompt", "Document", "--tokens", "20", "--seed", "3"]
+    assert cli.main(["generate", str(run.folder), *words]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Document")
+    assert cli.main(["generate", str(run.folder), *words]) == 0
+    assert capsys.readouterr().out == text
+    assert cli.main(["export", str(run.folder), str(tmp_path / "model.safetensors")]) == 0
+    assert "header and scales" in capsys.readouterr().out
+    assert cli.main(["generate", str(tmp_path / "model.safetensors"), *words]) == 0
+    assert capsys.readouterr().out.startswith("Document")
+    assert cli.main(["generate", str(run.folder), "--temperature", "-1"]) == 1
+    assert "temperature: got -1.0, expected" in capsys.readouterr().err
+    assert cli.main(["generate", str(tmp_path / "nothing")]) == 1
+    assert "nothing: could not be read" in capsys.readouterr().err
+
+
+def test_the_model_that_comes_with_the_package():
+    """Its record is whole, and its score on a part of the validation is the recorded one."""
+    run = ps.trained("byte-lite")
+    assert run.cfg == ps.preset("byte-lite")
+    assert len(run.metrics("step")) == run.summary["steps"] == run.cfg.steps
+    assert run.model.tokenizer_identity == run.tokenizer.identity()
+    data = run.data()["held-out"]
+    last = run.metrics("validation")[-1]
+    score = ps.evaluate(run.model, data, 64)
+    assert (last["split"], last["step"], last["tokens"]) == ("held-out", run.cfg.steps, score["tokens"])
+    assert score["bits_per_byte"] == pytest.approx(last["bits_per_byte"], abs=1e-3)
+    with pytest.raises(ValueError, match="name: got 'bite-lite', expected one of byte-lite; did you mean"):
+        ps.trained("bite-lite")
+
+
 # Several processes
 
 

@@ -27,7 +27,7 @@ def decay_mask(g, C: tl.constexpr):  # [C] → [C, C]
     i = tl.arange(0, C)
     after_j = tl.where(i[:, None] > i[None, :], g[:, None], 0.0)  # [c, j]: g_c where c > j
     segment = tl.cumsum(after_j, 0)
-    return tl.where(i[:, None] >= i[None, :], tl.exp(segment), 0.0)  # Eq. ssm-mask
+    return tl.where(i[:, None] >= i[None, :], tl.exp(segment), 0.0)
 
 
 @triton.jit

@@ -49,7 +49,7 @@ CASES = [
 ]
 HALF = [
     (1, 70, 1, 20, 64, "learned"),
-    (1, 130, 1, 6, 128, "resets"),  # two blocks of 64 in the parallel form, four of 32 in the other
+    (1, 130, 1, 6, 128, "resets"),  # four blocks of 32 in a chunk
     (1, 18, 1, 68, 16, "mixed"),
 ]
 

@@ -41,7 +41,8 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, chunk: in
     if chunk not in CHUNKS or form not in FORMS:
         raise ValueError(f"chunk, form: got {chunk!r}, {form!r}, expected one of {CHUNKS}, one of {FORMS}")
     if form == "auto":
-        form = "parallel" if B * H * triton.cdiv(d, value_columns(d)) < processors(q) else "walk"
+        walking = B * H * triton.cdiv(d, tiles_for(d, chunk, q.dtype, "walk").BV)  # programs
+        form = "parallel" if walking < processors(q) else "walk"
     return _Chunked.apply(q, k, v, g.float(), state.float(), chunk, form)
 
 
@@ -67,17 +68,15 @@ def value_columns(d: int) -> int:
 def tiles_for(d: int, chunk: int, dtype: torch.dtype, form: str) -> Tiles:
     """Sizes with which no kernel spills registers at the paper's widths (68, 88) and chunks (64, 128).
 
-    Blocks of 64 rows feed tensor cores best. Walking, the state takes up registers as well: 32 rows. Products of
-    float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and keep operands in registers, a row of
-    one and a column of the other for each thread: 16 rows and, walking, blocks of 32 columns."""
-    widths = key_columns(d)
+    Blocks of 32 rows: the more rows, the fewer programs fit beside each other, and the more is computed above the
+    diagonal. Products of float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and keep operands in
+    registers, a row of one and a column of the other for each thread: 16 rows and, walking, where the state takes up
+    registers as well, blocks of 32 columns."""
+    rows, columns, widths = 32, value_columns(d), key_columns(d)
     if dtype == torch.float32:
-        rows, columns = 16, 32
-    else:
-        rows, columns = 64, value_columns(d)
+        rows, columns, widths = 16, 32, key_columns(d, 32 if form == "walk" else 64)
     if form == "walk":
-        rows, columns = min(rows, 32), 16
-        widths = key_columns(d, 32) if dtype == torch.float32 else widths
+        columns = 16
     each = 16 // dtype.itemsize
     return Tiles(d, chunk, min(chunk, rows), widths, firsts(widths), columns, each, triton.cdiv(d, each) * each)
 
@@ -88,12 +87,10 @@ def firsts(widths: tuple[int, ...]) -> tuple[int, ...]:
 
 def options(kernel, tiles: Tiles) -> dict[str, int]:
     """More warps where more registers are needed. One stage: what a load brings is used at once."""
-    if kernel in (sum_decays, pass_states):
-        warps = 4
-    elif kernel in (walk, decay_gradient):
+    if kernel in (sum_decays, walk, decay_gradient):
         warps = 8
     else:
-        warps = 2 if tiles.BC == 16 else 4
+        warps = 2 if tiles.BC == 16 and kernel is not pass_states else 4
     found = dict(num_warps=warps, num_stages=1)
     # All registers for `walk` of float32: else NVIDIA's assembler spills some, to fit more programs than there are.
     if kernel is walk and tiles.BC == 16 and not torch.version.hip:
@@ -120,10 +117,12 @@ class Launcher:
         self.g, self.heads = g, B * self.H
         self.N = triton.cdiv(self.T, chunk)
         self.tiles = tiles_for(d, chunk, dtype, form)
+        # For kernels with no tile of the state, which takes up registers: the same in both forms.
+        self.plain = self.tiles._replace(widths=key_columns(d), firsts=firsts(key_columns(d)), BV=16)
         self.columns = triton.cdiv(d, self.tiles.BV)  # tiles of value columns
         self.blocks = triton.cdiv(self.T, self.tiles.BC)  # those that have any tokens
         self.lines = self.new(4, self.heads, self.N * chunk)
-        self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N)
+        self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N, tiles=self.plain)
 
     def run(self, kernel, grid: tuple[int, ...], **arguments) -> None:
         arguments = dict(T=self.T, H=self.H, tiles=self.tiles) | arguments
@@ -201,13 +200,11 @@ class Launcher:
     def decay_gradient(self, q, k, v, do, read, wrote, crossed):
         """-> dg [B,T,H]."""
         dg = self.new(*self.g.shape)
-        widths = key_columns(self.tiles.d)  # no state here that takes up registers: blocks of 64 columns
-        tiles = self.tiles._replace(widths=widths, firsts=firsts(widths), BV=16)  # there are no tiles of values
         self.run(
             decay_gradient,
             (self.blocks, self.heads),
             **self.operands(q=q, k=k, v=v, do=do),
-            **dict(lines=self.lines, N=self.N, read=read, wrote=wrote, crossed=crossed, dg=dg, tiles=tiles),
+            **dict(lines=self.lines, N=self.N, read=read, wrote=wrote, crossed=crossed, dg=dg, tiles=self.plain),
         )
         return dg
 

@@ -58,11 +58,14 @@ def load_codes(codes, rows, out, start, row_bytes, BYTES: tl.constexpr, dtype: t
     return unpack(four, dtype)
 
 
+# fmt: off
 @triton.jit
 def product_kernel(
-    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes,
+    TRANSPOSED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):
-    """One tile of Y = X (C s)^T. Here K is `in` and N is `out`."""
+    # fmt: on
+    """One tile of Y = X (C s)^T: K, summed over, is `in`, and N is `out`. TRANSPOSED: of Y = X (C s), the other way."""
     first = tl.program_id(0).to(tl.int64) * BM
     x += first * x_stride
     y += first * y_stride
@@ -72,34 +75,14 @@ def product_kernel(
     for k in range(0, K, BK):
         ks = k + tl.arange(0, BK)
         a = tl.load(x + rows[:, None] * x_stride + ks[None, :], mask=real & (ks < K)[None, :], other=0.0)  # x [BM, BK]
-        b = load_codes(codes, cols, N, k // 4, row_bytes, BK // 4, a.dtype)  # codes [BN, BK]
-        total = tl.dot(a, tl.trans(b), total, input_precision="ieee")
-    total = total * tl.load(scale)  # s, a scalar
-    tl.store(
-        y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :]
-    )
-
-
-@triton.jit
-def transposed_kernel(
-    x, codes, scale, y, n, K, N, x_stride, y_stride, row_bytes, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
-    """One tile of Y (C s), to y. Here K, summed over, is `out` and N is `in`; the tile of codes need not be turned."""
-    first = tl.program_id(0).to(tl.int64) * BM
-    x += first * x_stride
-    y += first * y_stride
-    rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
-    real = (first + rows < n)[:, None]
-    total = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
-        ks = k + tl.arange(0, BK)
-        a = tl.load(x + rows[:, None] * x_stride + ks[None, :], mask=real & (ks < K)[None, :], other=0.0)  # x [BM, BK]
-        b = load_codes(codes, ks, K, tl.program_id(1) * (BN // 4), row_bytes, BN // 4, a.dtype)  # codes [BK, BN]
+        if TRANSPOSED:
+            b = load_codes(codes, ks, K, tl.program_id(1) * (BN // 4), row_bytes, BN // 4, a.dtype)  # codes [BK, BN]
+        else:
+            b = tl.trans(load_codes(codes, cols, N, k // 4, row_bytes, BK // 4, a.dtype))  # codes [BN, BK], turned
         total = tl.dot(a, b, total, input_precision="ieee")
     total = total * tl.load(scale)  # s, a scalar
-    tl.store(
-        y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=real & (cols < N)[None, :]
-    )
+    inside = real & (cols < N)[None, :]
+    tl.store(y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=inside)
 
 
 def pack(codes: Tensor) -> Tensor:
@@ -119,20 +102,20 @@ def aligned(packed: Tensor) -> Tensor:
 
 def product(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
     """x [n, in], packed [out, ceil(in/4) or more], scale -> x (codes * scale)^T, [n, out] in x's dtype."""
-    return _launch(product_kernel, x, packed, scale, x.shape[1], packed.shape[0])
+    return _launch(x, packed, scale, x.shape[1], packed.shape[0], False)
 
 
 def transposed(x: Tensor, packed: Tensor, scale: Tensor, width: int) -> Tensor:
     """x [n, out], packed [out, ..] of a matrix with `width` columns -> x (codes * scale), [n, width] in x's dtype."""
-    return _launch(transposed_kernel, x, packed, scale, packed.shape[0], width)
+    return _launch(x, packed, scale, packed.shape[0], width, True)
 
 
-def _launch(kernel, x, packed, scale, K, N) -> Tensor:
+def _launch(x: Tensor, packed: Tensor, scale: Tensor, K: int, N: int, turned: bool) -> Tensor:
     if x.dtype not in DTYPES:
         raise ValueError(f"x: got {x.dtype}, expected one of {', '.join(map(str, DTYPES))}")
     if x.shape[1] != K:
         raise ValueError(f"x: got {x.shape[1]} columns, expected {K}, the rows of packed")
-    width = K if kernel is product_kernel else N
+    width = N if turned else K
     if not 4 * packed.shape[1] >= width:
         raise ValueError(f"packed: got {packed.shape[1]} bytes a row, expected at least {triton.cdiv(width, 4)}")
     x = x if x.stride(1) == 1 else x.contiguous()
@@ -140,7 +123,8 @@ def _launch(kernel, x, packed, scale, K, N) -> Tensor:
     y = x.new_empty(n, N)
     tile = tiles(n, x.dtype)
     with torch.cuda.device_of(x):
-        kernel[grid(n, N, tile)](x, packed, scale, y, n, K, N, x.stride(0), N, packed.shape[1], **tile)
+        sizes = (n, K, N, x.stride(0), N, packed.shape[1])
+        product_kernel[grid(n, N, tile)](x, packed, scale, y, *sizes, TRANSPOSED=turned, **tile)
     return y
 
 
@@ -164,9 +148,10 @@ def specimens(n: int, width: int, out: int, dtype: torch.dtype) -> list[dict]:
     pointers = dict(x=p, codes="*u8", scale="*fp32", y=p)
     cost = dict(bytes=n * (width + out) * size + out * row_bytes, flops=2 * n * width * out)
     found = []
-    for name, kernel, K, N in (("product", product_kernel, width, out), ("transposed", transposed_kernel, out, width)):
+    for name, turned, K, N in (("product", False, width, out), ("transposed", True, out, width)):
         sizes = integers(n=n, K=K, N=N, x_stride=K, y_stride=N, row_bytes=row_bytes)
-        found.append(specimen(f"ternary {name}", kernel, pointers | sizes, tile, grid(n, N, tile), **cost))
+        how = tile | dict(TRANSPOSED=turned)
+        found.append(specimen(f"ternary {name}", product_kernel, pointers | sizes, how, grid(n, N, tile), **cost))
     return found
 
 

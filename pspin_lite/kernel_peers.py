@@ -4,14 +4,27 @@ For comparison only: the package fla-core need not be installed. Its tiles for d
 shared memory and the width: 128 columns on an H100, otherwise 64, so that a width of 68 or 88 takes one tile of 128 or
 two of 64. Warps and the other kernels' tiles it chooses by timing on the GPU at hand. Without one we compile tiles of
 64 with four and with eight warps, and `kernel_report` shows the one with the least stack.
+
+`comparison` prints ours (the parallel form, which is cut up as theirs is) beside theirs. What we need several kernels
+for, as many as there are results, they compute in one, `dqkwg`: there the worst of our kernels stands against it, and
+our kernel for dg, which has no peer, on a line of its own.
 """
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import torch
 
+PAIRS = {  # operation -> their kernel, ours
+    "states": ("fla states", ["parallel chunk_states"]),
+    "outputs": ("fla outputs", ["parallel chunk_outputs"]),
+    "gradients of the states": ("fla bwd dh", ["parallel chunk_states reverse"]),
+    "dq, dk": ("fla bwd dqkwg", ["parallel chunk_outputs gradient", "parallel chunk_outputs reverse gradient"]),
+    "dg": ("fla bwd dqkwg", ["parallel decay_gradient"]),
+    "dv": ("fla bwd dv", ["parallel chunk_outputs reverse"]),
+}
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
 WARPS = (4, 8)
 BY_CHIP = {64: ("sm_80", "gfx942"), 128: ("sm_90",)}  # tile -> chips, for dqkwg and dv
@@ -50,6 +63,7 @@ def specimens(d: int, chunk: int, dtype: torch.dtype, B: int = 1, T: int = 2048,
             one["signature"] = {argument: value for argument, value in mine.items() if isinstance(value, str)}
             one["constexprs"] = {argument: value for argument, value in mine.items() if not isinstance(value, str)}
             one |= dict(programs=B * H * width**2 if "BS" in mine else chunks * width, bytes=bytes_, flops=flops)
+            one["padded"] = 2 * (width * tile - d)  # columns of keys and of values
             found.append(one | (dict(chips=BY_CHIP[tile]) if by_chip else {}))
     return found
 
@@ -59,3 +73,42 @@ def _unwrapped(kernel):
     while not hasattr(kernel, "arg_names") or hasattr(kernel, "configs") or hasattr(kernel, "values"):
         kernel = kernel.fn
     return kernel
+
+
+def compared(rows: list[dict]) -> list[dict]:
+    """Ours beside theirs: one entry for each shape, chunk, chip and operation that both are among the rows for. Of
+    several of our kernels the worst: most stack, registers, shared memory and padding, fewest programs in flight."""
+    of_both = [row for row in rows if row["part"] in ("state-space", "fla")]
+    fitting = [row for row in of_both if row["dtype"] == "bfloat16" and "error" not in row]
+    known = {(row["shape"], *_name(row), row["chip"]): row for row in fitting}
+    found = []
+    for shape, chunk, chip in sorted({(shape, chunk, chip) for shape, chunk, _, chip in known}):
+        for operation, (theirs, ours) in PAIRS.items():
+            their, *our = (known.get((shape, chunk, name, chip)) for name in (theirs, *ours))
+            if their is None or None in our:
+                continue
+            worst = {key: max(row[key] for row in our) for key in ("stack", "registers", "shared", "padded")}
+            worst["in_flight"] = min(row["in_flight"] for row in our)
+            found.append(dict(shape=shape, chip=chip, chunk=chunk, operation=operation, ours=worst, theirs=their))
+    return found
+
+
+def _name(row: dict) -> tuple[int, str]:
+    """Chunk, and the name without it and without the size of tiles: "fla bwd dv, tiles 64, chunk 128"."""
+    name, chunk = re.fullmatch(r"(.*?)(?:, tiles \d+)?, chunk (\d+)", row["name"]).groups()
+    return int(chunk), name
+
+
+def comparison(rows: list[dict]) -> str:
+    keys = dict(stack="stack", registers="registers", shared="shared", padded="wasted columns", in_flight="in flight")
+    lines = ["== ours and flash-linear-attention's, bfloat16, batch 1: ours / theirs"]
+    before = None
+    for one in compared(rows):
+        heading = f"{one['shape']}, chunk {one['chunk']}, {one['chip']}"
+        if heading != before:
+            lines += ["", f"{heading:<32}" + "".join(f"{title:>18}" for title in keys.values())]
+            before = heading
+        values = "".join(f"{one['ours'][key]:>9} /{one['theirs'][key]:>7}" for key in keys)
+        either = "" if one["theirs"]["stack"] else "   no stack there either"
+        lines.append(f"  {one['operation']:<30}{values}{either}")
+    return "\n".join(lines)

@@ -15,11 +15,12 @@ import inspect
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 
-from . import checks
+from . import checks, kernel_peers, machine_code
 
 SHAPES = {  # the paper's: n = B*T tokens, D the model's width, Dint spins, heads of width d
     "byte": dict(B=1, T=2048, H=8, d=88, D=704, Dint=2048),
@@ -54,12 +55,7 @@ def _of_part(part: str, size: dict, chunks: Iterable[int]) -> list[dict]:
         from pspin_kernels import ternary
 
         return ternary.specimens(size["n"], size["D"], 2 * size["Dint"], size["dtype"])
-    if part == "fla":
-        from . import kernel_peers
-
-        modules = [kernel_peers]
-    else:
-        modules = _state_space_modules()
+    modules = [kernel_peers] if part == "fla" else _state_space_modules()
     found = []
     for module in modules:
         takes = inspect.signature(module.specimens).parameters
@@ -79,15 +75,13 @@ def _state_space_modules() -> list:
     return [module for module in modules if "specimens" in vars(module)]
 
 
-def measure(found: list[dict]) -> list[dict]:
-    """Compile for every chip. The same code at two shapes is compiled once. A failure is a row with the key "error". Of
-    several specimens of one name, the row with the least stack and then the most warps stays."""
-    from . import machine_code
-
+def measure(found: list[dict], chips: Iterable[str]) -> list[dict]:
+    """Compile for each of these chips. The same code at two shapes is compiled once. A failure is a row with the key
+    "error". Of several specimens of one name, the row with the least stack and then the most warps stays."""
     rows, known = [], {}
     for s in found:
         for chip in machine_code.CHIPS:
-            if chip.name not in s.get("chips", (chip.name,)):
+            if chip.name not in chips or chip.name not in s.get("chips", chips):
                 continue
             what = (s.get(name) for name in ("signature", "constexprs", "attrs", "num_warps", "num_stages", "maxnreg"))
             key = str((chip.name, s["kernel"].__name__, *what))
@@ -97,7 +91,7 @@ def measure(found: list[dict]) -> list[dict]:
                 except Exception as error:  # whatever a compiler throws belongs into the table
                     known[key] = error
             row = dict(chip=chip.name, shared_limit=chip.shared_limit)
-            row |= {name: s.get(name) for name in ("name", "part", "shape", "dtype", "programs", "bytes", "flops")}
+            row |= {name: s.get(name) for name in NOTED}
             if isinstance(known[key], Exception):
                 rows.append(row | dict(error=f"{type(known[key]).__name__}: {str(known[key])[:300]}"))
                 continue
@@ -121,10 +115,12 @@ def run(
     shapes: Iterable[str] = tuple(SHAPES),
     dtypes: Iterable[str] = DTYPES,
     chunks: Iterable[int] = CHUNKS,
+    chips: Iterable[str] = tuple(chip.name for chip in machine_code.CHIPS),
+    names: str = "",
 ) -> list[dict]:
-    """`measure` in a process of its own, as rows."""
+    """`measure` in a process of its own, as rows. names: a pattern; only kernels whose names it fits from the start."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    words = [",".join(map(str, some)) for some in (parts, shapes, dtypes, chunks)]
+    words = [",".join(map(str, some)) for some in (parts, shapes, dtypes, chunks, chips)] + [names]
     done = subprocess.run(
         [sys.executable, "-m", "pspin_lite.kernel_report", *words],
         env=environment | dict(PSPIN_KERNELS="compile"),
@@ -136,6 +132,7 @@ def run(
     return json.loads(done.stdout.splitlines()[-1])
 
 
+NOTED = ("name", "part", "shape", "dtype", "programs", "bytes", "flops", "padded")
 COLUMNS = (
     "registers  shared  stack  spills  tensor  128-bit loads  blocks/warps  in flight of programs      MB  flop/byte"
 )
@@ -168,14 +165,18 @@ def main(compare_fla: bool = False, only: str | None = None) -> int:
     if only is not None:
         checks.choice("--only", only, (*OURS, "fla"))
     parts = [only] if only else [*OURS, *(["fla"] if compare_fla else [])]
-    failed = False
+    failed, everything = False, []
     for part in parts:
         rows = run([part], dtypes=["bfloat16"] if part == "fla" else DTYPES)
         print(f"== {part}\n{table(rows)}\n" if rows else f"== {part}: no kernels\n", flush=True)
         failed |= part != "fla" and any("error" in row for row in rows)
+        everything += rows
+    if compare_fla and not only:
+        print(kernel_peers.comparison(everything), flush=True)
     return int(failed)
 
 
 if __name__ == "__main__":
-    *names, lengths = (word.split(",") for word in sys.argv[1:])
-    print(json.dumps(measure(specimens(*names, [int(length) for length in lengths]))))
+    parts, shapes, dtypes, chunks, chips = (word.split(",") for word in sys.argv[1:6])
+    everything = specimens(parts, shapes, dtypes, [int(chunk) for chunk in chunks])
+    print(json.dumps(measure([s for s in everything if re.match(sys.argv[6], s["name"])], chips)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from pspin_lite import kernel_report, machine_code
+from pspin_lite import kernel_peers, kernel_report, machine_code
 
 pytest.importorskip("triton", reason="Triton is published for Linux only")
 
@@ -30,6 +30,26 @@ def test_state_space_kernels_fit_every_chip(dtype, shape, chunk):
     assert {row["chip"] for row in rows} == {chip.name for chip in machine_code.CHIPS}
     assert all(row["bytes"] and row["flops"] for row in rows)
     assert_no_complaints(rows)
+
+
+@pytest.mark.parametrize("chunk", kernel_report.CHUNKS)
+def test_no_worse_than_flash_linear_attention(chunk):
+    pytest.importorskip("fla", reason="fla-core is there for comparison only")
+    names = "parallel chunk_outputs|parallel decay|fla outputs|fla bwd d[qv]"  # all but the states: those have no stack
+    chips = ["sm_80", "sm_90"]
+    rows = kernel_report.run(["state-space", "fla"], dtypes=["bfloat16"], chunks=[chunk], chips=chips, names=names)
+    assert not [row for row in rows if "error" in row]
+    pairs = kernel_peers.compared(rows)
+    assert len(pairs) == 2 * 2 * 4, "two shapes, two chips, four operations"
+    for pair in pairs:
+        ours, theirs = pair["ours"], pair["theirs"]
+        assert ours["stack"] == 0, pair
+        assert ours["padded"] < theirs["padded"], pair
+        assert ours["shared"] <= theirs["shared"], pair
+        if pair["operation"] != "dg":  # what we compute apart, in programs twice as large
+            assert ours["in_flight"] >= theirs["in_flight"], pair
+    words = kernel_peers.comparison(rows)
+    assert words.count("no stack there either") == sum(not pair["theirs"]["stack"] for pair in pairs)
 
 
 def test_tiles_for_one_token():

@@ -49,7 +49,7 @@ CASES = [
 ]
 HALF = [
     (1, 70, 1, 20, 64, "learned"),
-    (1, 130, 1, 6, 128, "resets"),  # two blocks of 64 in the parallel form, four of 32 in the other
+    (1, 130, 1, 6, 128, "resets"),  # four blocks of 32 in a chunk
     (1, 18, 1, 68, 16, "mixed"),
 ]
 
@@ -280,7 +280,7 @@ BUGS = {
     "no decay in dg": ("chunk_parallel.py", " s, s, left, tiles) * mask_within(g_s, False)", " s, s, left, tiles)"),
     "dg off by one": ("chunk_parallel.py", "i[None, :] == i[:, None] - 1", "i[None, :] == i[:, None]"),
     "second block of columns lost": ("chunk.py", "multiply(q[i], tl.trans(k[i])", "multiply(q[0], tl.trans(k[0])"),
-    "written to the wrong chunk": ("chunk_parallel.py", "((b * T + t0) * H + head)", "(b * T * H + head)"),
+    "written to the wrong chunk, parallel": ("chunk_parallel.py", "((b * T + t0) * H + head)", "(b * T * H + head)"),
 }
 
 
@@ -292,7 +292,8 @@ def test_seeded_bugs_are_noticed(bug, tmp_path, monkeypatch):
     copy = importlib.import_module(f"{name}.state_space")
     assert Path(copy.__file__).is_relative_to(tmp_path)
 
-    case = (1, 40, 1, 17, 64, "slow") if "between" in bug else (1, 18, 1 + ("stride" in bug), 17, 16, "learned")
+    width = 33 if "columns" in bug else 17  # 32 + 16 columns
+    case = (1, 40, 1, 17, 64, "slow") if "between" in bug else (1, 18, 1 + ("stride" in bug), width, 16, "learned")
 
     def verdict(form):
         try:

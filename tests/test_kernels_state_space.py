@@ -281,7 +281,7 @@ BUGS = {
     "no decay in dg": ("chunk_parallel.py", " s, s, left, tiles) * mask_within(g_s, False)", " s, s, left, tiles)"),
     "dg off by one": ("chunk_parallel.py", "i[None, :] == i[:, None] - 1", "i[None, :] == i[:, None]"),
     "second block of columns lost": ("chunk.py", "multiply(q[i], tl.trans(k[i])", "multiply(q[0], tl.trans(k[0])"),
-    "written to the wrong chunk": ("chunk_parallel.py", "((b * T + t0) * H + head)", "(b * T * H + head)"),
+    "written to the wrong chunk, parallel": ("chunk_parallel.py", "((b * T + t0) * H + head)", "(b * T * H + head)"),
 }
 
 
@@ -293,7 +293,8 @@ def test_seeded_bugs_are_noticed(bug, tmp_path, monkeypatch):
     copy = importlib.import_module(f"{name}.state_space")
     assert Path(copy.__file__).is_relative_to(tmp_path)
 
-    case = (1, 40, 1, 17, 64, "slow") if "between" in bug else (1, 18, 1 + ("stride" in bug), 17, 16, "learned")
+    width = 33 if "columns" in bug else 17  # 32 + 16 columns
+    case = (1, 40, 1, 17, 64, "slow") if "between" in bug else (1, 18, 1 + ("stride" in bug), width, 16, "learned")
 
     def verdict(form):
         try:

@@ -47,7 +47,7 @@ def measure(name: str, dtype: str, shape: str, chunk: int, chips: list[str], cha
     rows = []
     for change in changes:
         kept = {key: value for key, value in found.items() if change.get(key, "") is not None}
-        rows += [row | change for row in kernel_report.measure([kept | change | dict(chips=chips)])]
+        rows += [row | change for row in kernel_report.measure([kept | change], chips)]
     return rows
 
 

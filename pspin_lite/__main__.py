@@ -1,4 +1,4 @@
-"""python -m pspin_lite COMMAND: train, evaluate, generate, export; doctor, bench, kernels, equations."""
+"""python -m pspin_lite COMMAND: train, evaluate, generate, export; experiments, doctor, bench, kernels, equations."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def main(argv: list[str] | None = None) -> int:
     kernels.add_argument("--only", choices=PARTS, help="one part alone")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
+    study = commands.add_parser("experiments", help="the study behind the results: every arm, its tries and its seeds")
+    study.add_argument("only", nargs="*", metavar="NAME", help="GROUP, GROUP/ARM or one run; default: all")
+    study.add_argument("--list", action="store_true", help="what there is, and what is still to do")
+    study.add_argument("--out", default="runs/experiments", metavar="FOLDER", help="of the runs (default: %(default)s)")
+    study.add_argument("--minutes", type=float, metavar="X", help="start no further run after them")
     args = parser.parse_args(argv)
 
     if args.command == "doctor":
@@ -42,6 +47,10 @@ def main(argv: list[str] | None = None) -> int:
         from . import equations
 
         return equations.main(write=args.write)
+    if args.command == "experiments":
+        from . import experiments
+
+        return experiments.main(args.only, args.out, args.minutes, args.list)
     from . import commands as run_commands
 
     return run_commands.main(args)
@@ -58,7 +67,7 @@ def add_run_commands(commands) -> None:
     for name in ("steps", "batch", "seed"):
         train.add_argument(f"--{name}", type=int, metavar="N", help="in place of the preset's")
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="anything else of the preset")
-    for name in ("micro-batch", "validate-every", "validate-tokens", "final-tokens", "checkpoint-every"):
+    for name in ("micro-batch", "validate-every", "validate-tokens", "final-tokens", "checkpoint-every", "probe-every"):
         train.add_argument(f"--{name}", type=int, metavar="N", help="see `Settings` in pspin_lite/training.py")
     train.add_argument("--precision", choices=("auto", "float32", "bfloat16"))
     train.add_argument("--compile", action="store_true", default=None, help="torch.compile")

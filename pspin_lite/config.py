@@ -117,11 +117,33 @@ class TransformerConfig(Config):
             raise checks.wrong("head_width", self.head_width, "an even number (rotary positions turn pairs)")
 
 
+@dataclass(frozen=True)
+class AblationConfig(PSpinConfig):
+    """The p-Spin network with a part exchanged, to find out which part earns what. The paper has none of these."""
+
+    mixer: str = "state space"  # or "attention": the Transformer's, with as many key-value heads as heads
+    mlp: str = "attractor"  # or "spin": Y = spin(Z) without recurrence (K = 0), so without W_int; or "swiglu"
+    ternary: bool = True  # False: W_ext and W_int in full precision
+
+    kv_heads = property(lambda self: self.heads)
+    rope_base = TransformerConfig.rope_base
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mixer == "attention" and self.head_width % 2:
+            raise checks.wrong("heads", self.heads, "heads of an even width (rotary positions turn pairs)")
+
+
+_WORDS = {"mixer": ("state space", "attention"), "mlp": ("attractor", "spin", "swiglu")}
+
+
 def _check_field(name: str, value: object) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if name == "name":
         if not isinstance(value, str) or not value:
             raise checks.wrong(name, repr(value), "a non-empty string")
+    elif name in _WORDS:
+        checks.choice(name, value, _WORDS[name])
     elif name in _AT_LEAST:
         checks.whole(name, value, _AT_LEAST[name])
     elif name == "chunk":
@@ -143,16 +165,16 @@ def _check_field(name: str, value: object) -> None:
     elif name == "gamma_start":
         if not number:
             raise checks.wrong(name, repr(value), "a finite number")
-    elif not isinstance(value, bool):  # decay_vectors, implicit
+    elif not isinstance(value, bool):  # decay_vectors, implicit, ternary
         raise checks.wrong(name, repr(value), "True or False")
 
 
-_KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig}
+_KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig, "ablation": AblationConfig}
 
 
 def to_dict(cfg: Config) -> dict:
     """For a JSON file; `from_dict` gives the configuration back."""
-    kind = next(name for name, made in _KINDS.items() if isinstance(cfg, made))
+    kind = next(name for name, made in _KINDS.items() if type(cfg) is made)
     return dict(kind=kind) | dataclasses.asdict(cfg)
 
 

@@ -71,7 +71,7 @@ class Footprint:
 
 def footprint(cfg: PSpinConfig | TransformerConfig) -> Footprint:
     """The paper's parameter and memory table (Eq. tab-footprint, Eq. tab-baseline), by component."""
-    if not isinstance(cfg, PSpinConfig | TransformerConfig):
+    if type(cfg) not in (PSpinConfig, TransformerConfig):
         raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig or a TransformerConfig")
     D, L, V, inner = cfg.width, cfg.layers, cfg.vocab, cfg.inner
     embedding = Row("embedding", V * D, 32, 32)
@@ -200,5 +200,5 @@ def step_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> S
 
 
 def _pspin(cfg: Config) -> None:
-    if not isinstance(cfg, PSpinConfig):
+    if type(cfg) is not PSpinConfig:
         raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig")

@@ -11,7 +11,6 @@ from torch import Tensor
 from . import attractor, metrics
 from .distributed import World
 from .language_model import LanguageModel
-from .ternary import quantize
 
 TOGETHER = 4096  # tokens evaluated at once, if that is more than one window
 
@@ -74,7 +73,8 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
 
     radius     spectral radius of one step's Jacobian, the largest over `sample` tokens: below 1 the step contracts
     residual   relative change of the last of the K steps
-    zeros_ext, zeros_int   share of zeros in the ternary weights
+    gradient_error   of the implicit gradient with K steps, relative to the one with both iterations converged
+    zeros_ext, zeros_int   share of zeros in the weights as they are used
     gamma      mean |gamma|, at most 0.5"""
     inputs: list[Tensor] = []
     layers = [block.attractor for block in model.blocks if hasattr(block, "attractor")]
@@ -94,8 +94,9 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
                 values = dict(
                     radius=radius.max().item(),
                     residual=changes[-1].item() if len(changes) else 0.0,
-                    zeros_ext=_zeros(layer.w_ext.weight),
-                    zeros_int=_zeros(layer.w_int.weight),
+                    gradient_error=_gradient_error(z, w_int, gamma, layer.cfg.micro_steps),
+                    zeros_ext=_zeros(layer.w_ext.quantized()),
+                    zeros_int=_zeros(layer.w_int.quantized()),
                     gamma=gamma.abs().mean().item(),
                 )
                 for name, value in values.items():
@@ -106,5 +107,20 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
     return found
 
 
+CONVERGED = 64  # steps that count as all of them
+
+
+def _gradient_error(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> float:
+    """Of the gradient with respect to the drive, for one random direction a token."""
+    z = z.detach().requires_grad_()
+    cotangent = torch.randn(len(z), len(gamma), generator=torch.Generator().manual_seed(0)).to(z)
+    with torch.enable_grad():
+        gradients = [
+            torch.autograd.grad(attractor.equilibrium(z, w_int, gamma, K, backend="torch"), z, cotangent)[0]
+            for K in (steps, CONVERGED)
+        ]
+    return ((gradients[0] - gradients[1]).norm() / gradients[1].norm()).item()
+
+
 def _zeros(weight: Tensor) -> float:
-    return (quantize(weight)[0] == 0).float().mean().item()
+    return (weight == 0).float().mean().item()

@@ -5,6 +5,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -72,6 +73,24 @@ def convergence(residuals: dict[str, np.ndarray]) -> tuple[Figure, dict[str, np.
     axes.set(xlabel="step k", ylabel="relative change in step k")
     figure.legend(loc="outside right upper")
     return figure, residuals
+
+
+@styled
+def lines_and_dots(
+    x: Sequence[int], lines: Mapping[str, Sequence[float]], dots: Mapping[str, Sequence[float]], **labels: str
+) -> Figure:
+    """Both axes logarithmic: lines from formulas, dots as counted (those of a name may end early)."""
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    for (name, values), colour in zip(lines.items(), CYCLE, strict=False):
+        axes.loglog(x, values, color=colour, label=name)
+        if name in dots:
+            axes.loglog(x[: len(dots[name])], dots[name], "o", color=colour)
+    axes.set_xticks(x, [f"{tick:,}" for tick in x])
+    axes.minorticks_off()
+    axes.set(**labels)
+    axes.legend()
+    return figure
 
 
 @styled

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .costs import MB, Cost, Footprint
-from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, styled
+from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, lines_and_dots, styled
 
 PARTS = {"embedding": PURPLE, "state space": ORANGE, "ternary MLP": GREEN, "non-embedding": BLUE}
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
@@ -56,16 +56,8 @@ def carried(
     tokens: Sequence[int], predicted: Mapping[str, Sequence[int]], counted: Mapping[str, Sequence[int]]
 ) -> tuple[Figure, Mapping[str, Sequence[int]]]:
     """Bytes that decoding carries along, against the length of the text: lines from formulas, dots counted."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for (name, values), colour in zip(predicted.items(), (BLUE, RED, GREY), strict=False):
-        axes.loglog(tokens, np.array(values) / 1024, color=colour, label=name)
-        if name in counted:
-            axes.loglog(tokens[: len(counted[name])], np.array(counted[name]) / 1024, "o", color=colour)
-    axes.set_xticks(tokens, [f"{T:,}" for T in tokens])
-    axes.minorticks_off()
-    axes.set(xlabel="tokens so far", ylabel="carried along, KB")
-    axes.legend()
+    lines, dots = ({name: np.array(values) / 1024 for name, values in some.items()} for some in (predicted, counted))
+    figure = lines_and_dots(tokens, lines, dots, xlabel="tokens so far", ylabel="carried along, KB")
     return figure, predicted
 
 

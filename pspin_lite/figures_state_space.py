@@ -10,7 +10,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .figures import BLUE, CYCLE, GREY, ORANGE, RED, styled
+from .figures import BLUE, CYCLE, GREY, ORANGE, RED, lines_and_dots, styled
 from .state_space import decay_mask
 
 FLOAT32_LIMIT = math.log(torch.finfo(torch.float32).max)  # exp overflows above it
@@ -86,17 +86,8 @@ def gates(decays: np.ndarray, expected: float) -> tuple[Figure, np.ndarray]:
 def growth(
     lengths: Sequence[int], counted: Mapping[str, Sequence[float]], formulas: Mapping[str, Sequence[float]]
 ) -> tuple[Figure, Mapping[str, Sequence[float]]]:
-    """Flops against the length of the text, both axes logarithmic: lines from formulas, dots as counted."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for (name, values), colour in zip(formulas.items(), CYCLE, strict=False):
-        axes.loglog(lengths, values, color=colour, label=name)
-        if name in counted:
-            axes.loglog(lengths, counted[name], "o", color=colour)
-    axes.set_xticks(lengths, [f"{T:,}" for T in lengths])
-    axes.minorticks_off()
-    axes.set(xlabel="tokens T", ylabel="flops, one head")
-    axes.legend()
+    """Flops against the length of the text: lines from formulas, dots as counted."""
+    figure = lines_and_dots(lengths, formulas, counted, xlabel="tokens T", ylabel="flops, one head")
     return figure, counted
 
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import os
 import pkgutil
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 
@@ -119,17 +117,8 @@ def run(
     names: str = "",
 ) -> list[dict]:
     """`measure` in a process of its own, as rows. names: a pattern; only kernels whose names it fits from the start."""
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     words = [",".join(map(str, some)) for some in (parts, shapes, dtypes, chunks, chips)] + [names]
-    done = subprocess.run(
-        [sys.executable, "-m", "pspin_lite.kernel_report", *words],
-        env=environment | dict(PSPIN_KERNELS="compile"),
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"compilation in another process failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return machine_code.elsewhere("pspin_lite.kernel_report", *words)
 
 
 NOTED = ("name", "part", "shape", "dtype", "programs", "bytes", "flops", "padded")

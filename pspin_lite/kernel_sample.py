@@ -10,10 +10,10 @@ with the change added.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+
+from . import machine_code
 
 
 def run(
@@ -27,16 +27,7 @@ def run(
     """The state-space kernel whose specimen is called `name`, once for each change of how it is launched (num_warps,
     num_stages, maxnreg) and each chip."""
     asked = json.dumps(dict(name=name, dtype=dtype, shape=shape, chunk=chunk, chips=chips, changes=changes))
-    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pspin_lite.kernel_sample", asked],
-        env=environment | dict(PSPIN_KERNELS="compile"),
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"compilation in another process failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return machine_code.elsewhere("pspin_lite.kernel_sample", asked)
 
 
 def measure(name: str, dtype: str, shape: str, chunk: int, chips: list[str], changes: list[dict]) -> list[dict]:

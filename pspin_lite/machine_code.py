@@ -10,14 +10,16 @@ Glossary
     tensor       instructions for the tensor cores: HMMA, HGMMA (sm_90), v_mfma (AMD)
     wide         loads from global memory that bring 128 bits a thread, of all such loads
 
-Kernels must have been defined for compilation: run this in a process of its own with PSPIN_KERNELS=compile (see
-`kernel_report`), never in one that uses the interpreter.
+Kernels must have been defined for compilation: `elsewhere` runs a module in a process of its own where they are.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
+import sys
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -59,6 +61,20 @@ class Resources:
 
     def as_dict(self) -> dict:
         return asdict(self)
+
+
+def elsewhere(module: str, *words: str) -> list[dict]:
+    """`python -m module words` in a process where kernels are defined for compilation; it prints rows as JSON."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words],
+        env=environment | dict(PSPIN_KERNELS="compile"),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"compilation in another process failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def compile_for(chip: Chip, specimen: dict) -> Resources:

@@ -14,13 +14,14 @@ import warnings
 import torch
 from torch import Tensor
 
-from . import checkpoint, checks, config, distributed, evaluation, files, nonfinite
+from . import checkpoint, checks, config, distributed, evaluation, files, nonfinite, stability
 from . import tokenizers as tokenizing
 from .language_model import build
 from .progress import Progress
 from .runs import Run, in_json
 
 MINUTES = 5  # between checkpoints at most, however long a step takes
+PROBE_STEPS, PROBE_WINDOWS, PROBE_SEQUENCES = 32, 8, 64  # of a probe: steps followed, held-out windows, sequences
 FIGURES = ("bits_per_byte", "nats_per_token", "perplexity")
 
 
@@ -39,10 +40,9 @@ class Trainer:
         torch.manual_seed(cfg.seed)
         self.model = build(cfg).to(self.device)
         run._model = self.model
-        # fused: one pass over the memory; on a CPU many times as fast as the loop over tensors
-        self.optimizer = torch.optim.AdamW(self.model.parameter_groups(), lr=cfg.lr, betas=cfg.betas, fused=True)
+        self.optimizer = self.model.adamw()
         self.step = self.tokens = 0
-        self.seconds = 0.0  # spent in training steps, over all starts
+        self.seconds = self.cpu_seconds = 0.0  # spent in training steps, over all starts; of this process
         self.take_up()
         self.loss = distributed.parallel(self.model, world)
         if settings.compile:
@@ -81,7 +81,8 @@ class Trainer:
         if found is not None:
             checkpoint.restore(found, self.model, self.optimizer)
             state = found.state
-            self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
+            self.step, self.tokens = state["step"], state["tokens"]
+            self.seconds, self.cpu_seconds = state["seconds"], state["cpu_seconds"]
             torch.set_rng_state(torch.tensor(list(bytes.fromhex(state["generators"]["cpu"])), dtype=torch.uint8))
             self.compare_threads(state)
         if self.world.first:
@@ -100,7 +101,8 @@ class Trainer:
     def save(self) -> None:
         if self.world.first:
             self.run.sync_metrics()
-            state = dict(step=self.step, tokens=self.tokens, seconds=self.seconds, seed=self.cfg.seed)
+            state = dict(step=self.step, tokens=self.tokens, seed=self.cfg.seed)
+            state |= dict(seconds=self.seconds, cpu_seconds=self.cpu_seconds)
             state |= dict(threads=torch.get_num_threads(), torch=torch.__version__, device=self.device.type)
             state |= dict(config=config.to_dict(self.cfg), processes=self.world.size)
             state["generators"] = dict(cpu=bytes(torch.get_rng_state().tolist()).hex())
@@ -113,9 +115,11 @@ class Trainer:
         self.progress.say(str(self.train_data))
         try:
             self.validate_if_due()
+            self.probe_if_due()
             while self.step < self.cfg.steps and not self.world.any(self.asked.asked):
                 self.one_step(next(self.batches))
                 self.validate_if_due()
+                self.probe_if_due()
                 long_ago = time.monotonic() - self.saved > 60 * MINUTES
                 if self.step % self.checkpoint_every == 0 or long_ago:
                     self.save()
@@ -134,7 +138,7 @@ class Trainer:
 
     def one_step(self, batch: Tensor) -> None:
         """batch: [b,T+1], this process's share."""
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         batch = batch.to(self.device, non_blocking=True)
         rate = self.cfg.learning_rate(self.step)
         for group in self.optimizer.param_groups:
@@ -160,6 +164,7 @@ class Trainer:
         self.tokens += tokens
         seconds = time.perf_counter() - begin
         self.seconds += seconds
+        self.cpu_seconds += time.process_time() - cpu
         if self.world.first:
             more = {} if self.cfg_tol() is None else dict(attractor_steps=steps)
             self.run.record("step", self.step, **values, **more, tokens=self.tokens, seconds=round(self.seconds, 4))
@@ -227,6 +232,23 @@ class Trainer:
         data = next(iter(self.validation.values()))
         return next(iter(data.windows(1)))[0].to(self.device)
 
+    def probe_if_due(self) -> None:
+        """How noisy the gradient is (stability.py), and what the next steps do to the loss on a fixed held-out text.
+        Costs time, changes nothing: no random number is drawn."""
+        every, since = self.settings.probe_every, self.step % (self.settings.probe_every or 1)
+        if every is None or self.step < every or since > PROBE_STEPS or self.world.size > 1:
+            return
+        if any(record["step"] == self.step for record in self.run.metrics("probe")[-1:]):  # taken up again here
+            return
+        if since == 0 and self.step < self.cfg.steps:
+            batch = next(self.train_data.batches(self.step, PROBE_SEQUENCES)).to(self.device)
+            loss = lambda rows: self.model.loss(rows[:, :-1], rows[:, 1:])  # noqa: E731
+            found = stability.noise_scale(loss, list(self.model.parameters()), batch)
+            self.run.record("noise", self.step, **found)
+        split, data = next(iter(self.validation.items()))
+        score = evaluation.evaluate(self.model, data, PROBE_WINDOWS)
+        self.run.record("probe", self.step, split=split, nats_per_token=score["nats_per_token"])
+
     def finish(self) -> None:
         self.save()
         scores = self.evaluate(self.settings.final_tokens)
@@ -236,6 +258,7 @@ class Trainer:
                 steps=self.step,
                 tokens=self.tokens,
                 seconds=self.seconds,
+                cpu_seconds=self.cpu_seconds,
                 tokens_per_second=self.tokens / self.seconds,
                 parameters=sum(p.numel() for p in self.model.parameters()),
                 weights_sha256=files.tensors_sha256(dict(self.model.named_parameters())),

@@ -33,11 +33,19 @@ class Settings:
     validate_tokens: int = 32768  # about as many of each split at intervals, spread over it
     final_tokens: int | None = None  # at the end; None: all
     checkpoint_every: int | None = None  # steps; None: the same. Also every five minutes
+    probe_every: int | None = None  # steps; measure how stable training is (`Trainer.probe_if_due`); None: do not
     compile: bool = False  # torch.compile: on two CPU cores no faster (1.0 to 1.1 times), after minutes of compiling
 
     def __post_init__(self) -> None:
         checks.choice("precision", self.precision, ("auto", "float32", "bfloat16"))
-        for name in ("micro_batch", "validate_every", "validate_tokens", "final_tokens", "checkpoint_every"):
+        for name in (
+            "micro_batch",
+            "validate_every",
+            "validate_tokens",
+            "final_tokens",
+            "checkpoint_every",
+            "probe_every",
+        ):
             if getattr(self, name) is not None:
                 checks.whole(name, getattr(self, name), 1)
         if not isinstance(self.corpus, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulty
 import pytest
 
 
@@ -10,3 +11,9 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PSPIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory):
+    """A corpus of a few short files."""
+    return faulty.corpus(tmp_path_factory.mktemp("texts") / "corpus")

@@ -147,6 +147,13 @@ def message(raised) -> str:
     return str(raised.value)
 
 
+def written(folder: Path, texts: list[str]) -> Path:
+    """A folder with a file for each text."""
+    for i, text in enumerate(texts):
+        (folder / f"{i:02}.txt").write_bytes(text.encode())
+    return folder
+
+
 def hub_folder(folder: Path, files: int = 4, documents: int = 400) -> Path:
     """A folder laid out like fineweb-edu's repository. The text "a copy" is in two of its files."""
     import pyarrow

@@ -127,7 +127,7 @@ def test_peak_memory_of_a_training_step_is_predicted(name, change, batch, tokens
     """Within 6% above weights and moments, which are exact."""
     cfg = ps.preset(name).replace(**change)
     model = ps.build(cfg)
-    optimizer = torch.optim.AdamW(model.parameter_groups(), lr=cfg.lr, betas=cfg.betas)
+    optimizer = model.adamw()
     ids = torch.randint(cfg.vocab, (batch, tokens + 1))
 
     def step() -> None:

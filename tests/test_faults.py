@@ -24,11 +24,6 @@ from pspin_lite import checkpoint, evaluation, files, nonfinite, runs, trainer
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    return faulty.corpus(tmp_path_factory.mktemp("texts") / "corpus")
-
-
-@pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, texts):
     """The run that nothing happened to."""
     return faulty.train(tmp_path_factory.mktemp("undisturbed") / "run", texts)
@@ -277,7 +272,7 @@ def test_other_tensors(stopped):
     """Missing, extra, transposed, of another type, from a compiled or wrapped model: the exact keys."""
     found = checkpoint.load(checkpoints(stopped)[0])
     model = ps.build(faulty.cfg())
-    optimizer = torch.optim.AdamW(model.parameter_groups())
+    optimizer = model.adamw()
     name = "blocks.0.attractor.w_ext.weight"
     before = files.tensors_sha256(dict(model.named_parameters()))
     changes = [
@@ -302,7 +297,7 @@ def test_other_tensors(stopped):
     assert files.tensors_sha256(dict(model.named_parameters())) == before, "something was loaded all the same"
     other = ps.build(faulty.cfg(vocab=257))
     with pytest.raises(files.FileError, match=r"embedding.weight is .* \[256, 16\], expected .* \[257, 16\]"):
-        checkpoint.restore(found, other, torch.optim.AdamW(other.parameter_groups()))
+        checkpoint.restore(found, other, other.adamw())
 
 
 # Disks and folders

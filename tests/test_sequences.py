@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from helpers import hub_folder, message
+from helpers import hub_folder, message, written
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -25,10 +25,7 @@ DOCUMENTS = [f"{i}: naïve text, " + "ab" * (i * 7 % 23) for i in range(30)]
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("documents")
-    for i, text in enumerate(DOCUMENTS):
-        (folder / f"{i:02}.txt").write_bytes(text.encode())
-    return ps.corpora.open(folder)
+    return ps.corpora.open(written(tmp_path_factory.mktemp("documents"), DOCUMENTS))
 
 
 @pytest.fixture(scope="module", params=["bytes", "bpe"])

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from helpers import message
+from helpers import message, written
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -25,10 +25,7 @@ LONG = [f"{SAMPLE} Message {i}: naïve café, 日本語, 😀, and {END} as text
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    for i, text in enumerate(LONG):
-        (folder / f"{i:02}.txt").write_bytes(text.encode())
-    return ps.corpora.open(folder)
+    return ps.corpora.open(written(tmp_path_factory.mktemp("corpus"), LONG))
 
 
 @pytest.fixture(scope="module")

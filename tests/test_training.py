@@ -20,11 +20,6 @@ from pspin_lite import commands, evaluation, files, progress, trainer, training
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    return faulty.corpus(tmp_path_factory.mktemp("texts") / "corpus")
-
-
-@pytest.fixture(scope="module")
 def run(tmp_path_factory, texts):
     return faulty.train(tmp_path_factory.mktemp("run") / "run", texts)
 
@@ -193,9 +188,8 @@ def test_errors_before_anything_is_made(tmp_path, monkeypatch, call, words):
     assert not list(tmp_path.iterdir())
 
 
-def test_device_that_is_not_here():
-    if torch.cuda.is_available():
-        pytest.skip("there is one")
+def test_device_that_is_not_here(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match="device: got cuda, expected cpu or auto: torch sees no GPU here"):
         ps.train("byte-smoke", device="cuda")
 

@@ -1,0 +1,89 @@
+"""The arms of the study: every model that is compared, at about a million parameters, and how each was tuned.
+
+Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's recipe for p-Spin) or at batch size 64 for
+1,000 steps (its recipe for the Transformer). Within a group all arms have the same data in the same order, the same
+schedule, the same validation and, but for "k0", the same number of parameters within a percent.
+
+Every arm gets the same four tries on one seed, in runs a quarter as long: three learning rates, then the best of them
+with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
+and three other seeds are run in full.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from . import checks
+from .config import AblationConfig, Config, PSpinConfig, TransformerConfig, preset
+
+RATES = (8e-4, 1.6e-3, 3.2e-3)  # the paper's first
+SCALES = (1.0, 2.0)  # gain and ternary_gain: matrices start at scale / sqrt(fan-in)
+TRY_SEED, SEEDS = 1337, (1, 2, 3)
+BATCH_64 = dict(batch=64, steps=1000, warmup=100, cooldown=500)  # as in the preset transformer-paper
+BATCH_1 = dict(batch=1, steps=8000, warmup=500, cooldown=1000)
+
+
+@dataclass(frozen=True)
+class Arm:
+    name: str
+    says: str  # what it is, in a few words
+    cfg: Config
+
+
+def _ablation(base: PSpinConfig, **changes: object) -> AblationConfig:
+    return AblationConfig(**{f.name: getattr(base, f.name) for f in dataclasses.fields(base)} | changes)
+
+
+def _bytes() -> tuple[Arm, ...]:
+    base = preset("byte-lite")
+    other = lambda says, **changes: (says, _ablation(base, **changes))  # noqa: E731
+    transformer = TransformerConfig(
+        "byte-transformer",
+        **dict(vocab=256, context=512, width=128, layers=6, heads=4, inner=338, kv_heads=2, head_width=32),
+    )
+    made = {
+        "p-spin": ("the paper's network, K = 5", base),
+        "transformer": ("the Transformer", transformer),
+        "swiglu": other("state space, full-precision SwiGLU", mlp="swiglu", inner=486),
+        "k0": other("p-Spin without recurrence (K = 0), 36% fewer parameters", mlp="spin"),
+        "k0-same-size": other("p-Spin without recurrence, made wider", mlp="spin", inner=486),
+        "full-precision": other("p-Spin with full-precision weights", ternary=False),
+        "attention": other("attention with the p-Spin MLP", mixer="attention", inner=236),
+        "k1": ("p-Spin, K = 1", base.replace(micro_steps=1)),
+        "k2": ("p-Spin, K = 2", base.replace(micro_steps=2)),
+        "k10": ("p-Spin, K = 10", base.replace(micro_steps=10)),
+    }
+    return tuple(Arm(name, says, cfg.replace(**BATCH_1)) for name, (says, cfg) in made.items())
+
+
+def _groups() -> dict[str, tuple[Arm, ...]]:
+    at_64 = lambda arms: tuple(dataclasses.replace(arm, cfg=arm.cfg.replace(**BATCH_64)) for arm in arms)  # noqa: E731
+    subwords = (
+        Arm("p-spin", "the paper's network, K = 5", preset("subword-lite").replace(**BATCH_1)),
+        Arm("transformer", "the Transformer", preset("transformer-lite").replace(**BATCH_1)),
+    )
+    return {
+        "bytes-1": _bytes(),
+        "subwords-1": subwords,
+        "bytes-64": at_64(_bytes()[:2]),
+        "subwords-64": at_64(subwords),
+    }
+
+
+GROUPS = _groups()
+
+
+def arm(group: str, name: str) -> Arm:
+    arms = {one.name: one for one in GROUPS[checks.choice("group", group, GROUPS)]}
+    return arms[checks.choice("arm", name, arms)]
+
+
+def attempt(cfg: Config, lr: float, scale: float) -> Config:
+    """A try: a quarter of the run."""
+    return tuned(cfg, lr, scale).replace(steps=cfg.steps // 4, seed=TRY_SEED)
+
+
+def tuned(cfg: Config, lr: float, scale: float) -> Config:
+    scales = dict(gain=scale, ternary_gain=scale) if isinstance(cfg, PSpinConfig) else dict(gain=scale)
+    return cfg.replace(lr=lr, **scales)

@@ -1,0 +1,176 @@
+"""Runs the study of arms.py, and keeps of every run a small record from which notebooks and README are made.
+
+    python -m pspin_lite experiments --list            what there is, and what is still to do
+    python -m pspin_lite experiments                   all that is missing, one run after the other
+    python -m pspin_lite experiments bytes-1/p-spin    that arm alone: its tries, then its seeds
+
+Several processes may work side by side: each takes a run that nobody works on. An interrupted run goes on.
+A run's name is GROUP/ARM/try-RATE-SCALE or GROUP/ARM/seed-N; its folder lies under --out, its record under
+pspin_lite/records. Everything is computed on one thread, so that two runs fit two cores and numbers repeat.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from . import arms, checks, files, measure, nonfinite, training
+from .config import Config
+from .language_model import build
+from .runs import Run, in_json
+
+RECORDS = Path(__file__).resolve().parent / "records"
+FULL = dict(validate_tokens=16384, micro_batch=8)  # settings of a full run; probes four times, at each fifth
+TRY = dict(validate_every=10**9, validate_tokens=4096, final_tokens=131072, micro_batch=8)
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    cfg: Config
+    settings: dict
+
+    @property
+    def record(self) -> Path:
+        return RECORDS / f"{self.name}.json"
+
+
+def jobs(group: str, arm: str) -> Iterator[Job]:
+    """Of an arm, as far as they are known: the last try needs the first three, the seeds need all four."""
+    cfg, base = arms.arm(group, arm).cfg, f"{group}/{arm}"
+    first = [_try(base, cfg, lr, arms.SCALES[0]) for lr in arms.RATES]
+    yield from first
+    best = chosen(first)
+    if best is None:
+        return
+    last = _try(base, cfg, best.cfg.lr, arms.SCALES[1])
+    yield last
+    best = chosen([*first, last])
+    if best is None:
+        return
+    for seed in arms.SEEDS:
+        full = arms.tuned(cfg, best.cfg.lr, best.cfg.gain).replace(seed=seed)
+        yield Job(f"{base}/seed-{seed}", full, FULL | dict(probe_every=cfg.steps // 5))
+
+
+def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:
+    return Job(f"{base}/try-{lr:g}-{scale:g}", arms.attempt(cfg, lr, scale), TRY)
+
+
+def chosen(tries: list[Job]) -> Job | None:
+    """The try with the lowest mean bits per byte; None while one of them is missing. One that left the finite numbers
+    has lost."""
+    if not all(job.record.exists() for job in tries):
+        return None
+    return min(tries, key=lambda job: score(files.read_json(job.record)))
+
+
+def score(record: dict) -> float:
+    """Mean bits per byte over the validation splits."""
+    if record["summary"] is None:
+        return float("inf")
+    return statistics.mean(split["bits_per_byte"] for split in record["summary"]["validation"].values())
+
+
+def plan() -> list[tuple[str, Job | None]]:
+    """(name, job) in the order of work: by group all tries, then seed by seed. A job of None has to wait for others."""
+    order = []
+    for group, members in arms.GROUPS.items():
+        found = {arm.name: list(jobs(group, arm.name)) for arm in members}
+        for i in range(len(arms.RATES) + 1 + len(arms.SEEDS)):
+            for arm in members:
+                job = found[arm.name][i] if i < len(found[arm.name]) else None
+                order.append((job.name if job else f"{group}/{arm.name}/{i}", job))
+    return order
+
+
+def work(only: list[str], out: Path, minutes: float | None = None, stop=None) -> int:
+    """Runs what is missing. -> how many runs were finished. minutes: start no further run after them."""
+    torch.set_num_threads(1)
+    done, begin = 0, time.monotonic()
+    while minutes is None or time.monotonic() - begin < 60 * minutes:
+        for name, job in plan():
+            if job is None or job.record.exists() or not wanted(name, only):
+                continue
+            try:
+                run = training.train(job.cfg, out / job.name, show=False, stop=stop, **job.settings)
+            except files.FileError as error:
+                if "in use by" in str(error):
+                    continue
+                raise
+            except nonfinite.NonFinite as error:
+                run, failure = Run(out / job.name), str(error)
+            else:
+                failure = None
+            if run.stopped:
+                return done
+            keep(job, run, failure)
+            print(f"{job.name}: {score(files.read_json(job.record)):.4f} bits/byte", flush=True)
+            done += 1
+            break
+        else:
+            return done
+    return done
+
+
+def wanted(name: str, only: list[str]) -> bool:
+    return not only or any(name == prefix or name.startswith(prefix + "/") for prefix in only)
+
+
+def keep(job: Job, run: Run, failure: str | None = None) -> None:
+    """Writes the record of a run that is finished, or has left the finite numbers (`failure`)."""
+    record = dict(
+        command=f"python -m pspin_lite experiments {job.name}",
+        config=run.config,
+        environment=files.read_json(run.folder / "environment.json")["starts"][-1],
+        data=files.read_json(run.folder / "data.json"),
+        failure=failure,
+        summary=None if failure else run.summary | dict(flops_a_step=flops_a_step(run.cfg)),
+    )
+    if "/try-" not in job.name:
+        steps = run.metrics("step")
+        record |= dict(
+            loss=[round(step["loss"], 3) for step in steps],
+            norm=[float(f"{step['norm']:.3g}") for step in steps],
+            validation=[_short(one) for one in run.metrics("validation")],
+            attractor=[_short(one) for one in run.metrics("attractor")],
+            noise=[_short(one) for one in run.metrics("noise")],
+            probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
+        )
+    job.record.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in record.items())
+    files.write_text(job.record, "{\n" + ",\n".join(lines) + "\n}")  # a line for each entry, whatever its length
+
+
+def _short(record: dict) -> dict:
+    """Without its kind, floats to six digits."""
+    cut = lambda x: float(f"{x:.6g}") if isinstance(x, float) else [cut(y) for y in x] if isinstance(x, list) else x  # noqa: E731
+    return {name: cut(value) for name, value in record.items() if name != "kind"}
+
+
+def flops_a_step(cfg: Config) -> int:
+    """Of one training step, by PyTorch's own counter: matrix products, attention over the full square."""
+    with torch.random.fork_rng(devices=[]):
+        model = build(cfg)
+    tokens = torch.zeros(1, cfg.context, dtype=torch.long)
+    return cfg.batch * measure.flops(lambda: model.loss(tokens, tokens).backward())
+
+
+def main(only: list[str], out: str, minutes: float | None, listing: bool) -> int:
+    for prefix in only:
+        if not any(wanted(name, [prefix]) for name, _ in plan()):
+            raise checks.wrong("experiment", repr(prefix), "GROUP, GROUP/ARM or a run's name (see --list)")
+    if listing:
+        for name, job in plan():
+            if wanted(name, only):
+                state = "waits for others" if job is None else "missing" if not job.record.exists() else ""
+                print(f"{name:<44}", state or f"{score(files.read_json(job.record)):.4f} bits/byte")
+        return 0
+    work(only, Path(out), minutes)
+    return 0

@@ -1,0 +1,73 @@
+"""What "stable at batch size 1" may mean, in numbers that are the same for every model.
+
+noise scale   tr(Sigma) / |G|^2, with G the mean gradient and Sigma the covariance of single sequences' gradients:
+              the batch size at which the noise in a gradient is as large as its signal (McCandlish et al. 2018,
+              arXiv:1812.06162). A step at batch size 1 is mostly noise if this is far above 1.
+jitter        what is left of the raw loss when the trend and the text's own difficulty are taken away: two models
+              that read the same sequences in the same order are jumpy together where the text is
+worse steps   how often a step raises the loss on a fixed held-out text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import checks
+
+
+def noise_scale(loss: Callable[[Tensor], Tensor], parameters: Sequence[Tensor], batch: Tensor) -> dict[str, float]:
+    """Unbiased estimates of |G|^2 and tr(Sigma) from the gradients of the rows of `batch`, one by one.
+
+    loss: of a [1,T+1] tensor. -> signal, noise, and scale, their ratio (inf where the signal's estimate is not above 0:
+    then the batch was too small to see it)."""
+    n = len(batch)
+    if n < 2:
+        raise checks.wrong("batch", f"{n} sequences", "at least 2: a covariance needs them")
+    parameters = [p for p in parameters if p.requires_grad]
+    total, squares = [torch.zeros_like(p) for p in parameters], 0.0
+    for row in batch:
+        gradients = torch.autograd.grad(loss(row[None]), parameters, allow_unused=True)
+        for t, g in zip(total, gradients, strict=True):
+            if g is not None:
+                t += g
+                squares += g.pow(2).sum().item()
+    of_mean, mean_of = sum((t / n).pow(2).sum().item() for t in total), squares / n
+    noise = (mean_of - of_mean) * n / (n - 1)
+    signal = of_mean - noise / n
+    return dict(signal=signal, noise=noise, scale=noise / signal if signal > 0 else float("inf"), sequences=n)
+
+
+def jitter(losses: dict[str, np.ndarray], window: int = 200) -> dict[str, float]:
+    """Standard deviation of each model's raw losses [steps] after its own running mean over `window` steps and then
+    the deviation that all models share are taken away. All must have read the same sequences in the same order."""
+    lengths = {name: len(values) for name, values in losses.items()}
+    if len(losses) < 2 or len(set(lengths.values())) != 1:
+        raise checks.wrong("losses", str(lengths), "two or more models with as many steps each")
+    around = np.stack([np.asarray(values, float) - _running(values, window) for values in losses.values()])
+    n = len(around)
+    # The mean over all models contains the model itself, a share of 1/n: undone by the factor.
+    own = (around - around.mean(0)) * np.sqrt(n / (n - 1))
+    return {name: float(row.std()) for name, row in zip(losses, own, strict=True)}
+
+
+def raw_jitter(losses: np.ndarray, window: int = 200) -> float:
+    """As in a plot of the raw loss: with the text's own difficulty left in."""
+    return float((np.asarray(losses, float) - _running(losses, window)).std())
+
+
+def worse_steps(held_out: Sequence[tuple[int, float]]) -> tuple[int, int]:
+    """(steps that raised it, steps) from (step, held-out loss) in order; only neighbouring steps count."""
+    pairs = [(b[1] > a[1]) for a, b in zip(held_out, held_out[1:], strict=False) if b[0] == a[0] + 1]
+    return sum(pairs), len(pairs)
+
+
+def _running(values: np.ndarray, window: int) -> np.ndarray:
+    """Centred mean; towards the ends of as many as there are."""
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=float)])
+    at = np.arange(len(values))
+    low, high = np.maximum(0, at - window // 2), np.minimum(len(values), at + window - window // 2)
+    return (sums[high] - sums[low]) / (high - low)

@@ -2,6 +2,7 @@
 
 python notebooks/run.py --out build     executed copies and an HTML index under build/
 python notebooks/run.py --store         outputs stored in the notebooks themselves
+python notebooks/run.py --store 05 06   those alone
 """
 
 from __future__ import annotations
@@ -128,11 +129,13 @@ def main(argv: list[str] | None = None) -> int:
     target.add_argument("--out", type=Path, help="folder for executed copies, their HTML and an index")
     target.add_argument("--store", action="store_true", help="store outputs in the notebooks themselves")
     parser.add_argument("--notebooks", type=Path, default=HERE, help="folder of the notebooks (default: this one)")
+    parser.add_argument("only", nargs="*", metavar="NN", help="how names begin; default: all")
     args = parser.parse_args(argv)
 
-    paths = sorted(args.notebooks.glob("[0-9][0-9]_*.ipynb"))
+    begins = tuple(args.only) or ("",)
+    paths = [path for path in sorted(args.notebooks.glob("[0-9][0-9]_*.ipynb")) if path.name.startswith(begins)]
     if not paths:
-        print(f"no notebooks in {args.notebooks}", file=sys.stderr)
+        print(f"no notebooks in {args.notebooks} {' '.join(args.only)}".strip(), file=sys.stderr)
         return 1
     out = args.notebooks if args.store else args.out
     out.mkdir(parents=True, exist_ok=True)

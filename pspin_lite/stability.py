@@ -11,6 +11,7 @@ worse steps   how often a step raises the loss on a fixed held-out text
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ def raw_jitter(losses: np.ndarray, window: int = 200) -> float:
 
 def worse_steps(held_out: Sequence[tuple[int, float]]) -> tuple[int, int]:
     """(steps that raised it, steps) from (step, held-out loss) in order; only neighbouring steps count."""
-    pairs = [(b[1] > a[1]) for a, b in zip(held_out, held_out[1:], strict=False) if b[0] == a[0] + 1]
+    pairs = [(b[1] > a[1]) for a, b in pairwise(held_out) if b[0] == a[0] + 1]
     return sum(pairs), len(pairs)
 
 

@@ -73,6 +73,15 @@ def test_storing_keeps_what_passed_and_nothing_else(folder):
     assert (folder / "00_first.ipynb").read_bytes() == stored, "storing twice changes nothing"
 
 
+def test_some_alone(folder, tmp_path):
+    found = run("--notebooks", str(folder), "--out", str(tmp_path / "build"), "00", "02")
+    assert found.returncode == 0, found.stderr
+    assert sorted(path.name for path in (tmp_path / "build").glob("*.ipynb")) == ["00_first.ipynb", "02_third.ipynb"]
+    found = run("--notebooks", str(folder), "--out", str(tmp_path / "build"), "07")
+    assert found.returncode == 1
+    assert "07" in found.stderr
+
+
 def test_a_kernel_that_dies_is_reported(tmp_path):
     nbformat.write(new_notebook(cells=[new_code_cell("import os; os._exit(3)")]), tmp_path / "00_dies.ipynb")
     found = run("--notebooks", str(tmp_path), "--out", str(tmp_path / "build"))

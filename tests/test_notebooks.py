@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +16,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 STORED = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+_found = importlib.util.spec_from_file_location("notebooks_conftest", ROOT / "notebooks" / "conftest.py")
+conftest = importlib.util.module_from_spec(_found)
+_found.loader.exec_module(conftest)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -128,3 +135,59 @@ def test_cells_are_short_and_explained(path):
     assert max(code) <= 20
     assert sorted(code)[len(code) // 2] <= 8
     assert words >= 6 * sum(code)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_every_figure_is_described(path):
+    for cell in nbformat.read(path, 4).cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                alt = output.metadata["image/png"]["alt"]
+                assert len(alt.split()) >= 12, f"say what the figure shows, not only what it is: {alt}"
+            assert "image/svg+xml" not in output.get("data", {}), "figures are shown by lesson.show"
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_opens_and_ends_as_announced(path):
+    """What the reader will be able to do, what it needs, how long it takes; what was learned, what to read next."""
+    cells = nbformat.read(path, 4).cells
+    first, last = cells[0].source, " ".join(cell.source for cell in cells[-4:])
+    for words in ("# ", "you can", "**You need**", "**GPU needed**: no"):
+        assert words in first
+    conftest.stated(nbformat.read(path, 4))
+    assert "est yourself" in last
+    assert "Answers" in last
+    assert "Where to go on" in last or "read next" in last.lower()
+
+
+def test_the_whole_series_takes_less_than_fifteen_minutes():
+    """By what the notebooks state; that they keep to it is checked where they are executed (notebooks/conftest.py)."""
+    assert sum(conftest.stated(nbformat.read(path, 4)) for path in STORED) < 15 * 60
+
+
+def test_a_notebook_under_test_has_no_network():
+    code = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
+    environment = {**os.environ, "PYTHONPATH": str(conftest.OFFLINE)}
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "notebooks need no network" in found.stderr
+
+
+def test_a_notebook_that_takes_longer_than_it_says_fails(tmp_path):
+    """nbval with our conftest, on a notebook that states half a minute and computes for longer; and on one that
+    wants the network."""
+    shutil.copy(ROOT / "notebooks" / "conftest.py", tmp_path)
+    text = (tmp_path / "conftest.py").read_text().replace('"half a minute": 30', '"half a minute": 1')
+    (tmp_path / "conftest.py").write_text(
+        text.replace("Path(__file__).resolve().parent.parent", f"Path({str(ROOT)!r})")
+    )
+    opening = new_markdown_cell("# Slow\n**Time**: half a minute on two CPU cores")
+    busy = new_code_cell("import time\nwhile time.process_time() < 3:\n    pass")
+    online = new_code_cell("import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)")
+    nbformat.write(new_notebook(cells=[opening, busy]), tmp_path / "00_slow.ipynb")
+    nbformat.write(new_notebook(cells=[opening, online]), tmp_path / "01_online.ipynb")
+    command = [sys.executable, "-m", "pytest", str(tmp_path), "-q", "--nbval-lax", "--nbval-current-env"]
+    found = subprocess.run([*command, "-p", "no:cacheprovider"], capture_output=True, text=True, check=False)
+    assert "00_slow.ipynb: " in found.stdout, found.stdout + found.stderr
+    assert "more than two cores have in 1 s" in found.stdout
+    assert "notebooks need no network" in found.stdout

@@ -38,6 +38,7 @@ from .fast_linear import HalfLinear, TernaryCodes
 from .language_model import LanguageModel, build
 from .model import PSpinLM
 from .ternary import TernaryLinear
+from .transformer import TransformerLM
 
 FORMAT = 1
 KIND = "pspin_lite deployed model"
@@ -46,8 +47,9 @@ Expected = dict[str, tuple[tuple[int, ...], torch.dtype]]
 
 def export(model: LanguageModel, path: str | Path, tokenizer_identity: dict | None = None) -> int:
     """Writes the deployed form; returns the file's size in bytes. A loaded model is written as it was loaded."""
-    if not isinstance(model, LanguageModel):
-        raise checks.wrong("model", type(model).__name__, "a model from build or load (not its torch.compile wrapper)")
+    if not isinstance(model, PSpinLM | TransformerLM):
+        expected = "a p-Spin network or a Transformer from build or load (not its torch.compile wrapper)"
+        raise checks.wrong("model", type(model).__name__, expected)
     if tokenizer_identity is None:
         tokenizer_identity = getattr(model, "tokenizer_identity", None)
     tensors = getattr(model, "stored", None) or deployed_tensors(model)

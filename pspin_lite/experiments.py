@@ -28,6 +28,7 @@ from .runs import Run, in_json
 RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=16384, micro_batch=8)  # settings of a full run; probes four times, at each fifth
 TRY = dict(validate_every=10**9, validate_tokens=4096, final_tokens=131072, micro_batch=8)
+SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the group of that name
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,15 @@ def jobs(group: str, arm: str) -> Iterator[Job]:
         return
     for seed in arms.SEEDS:
         full = arms.tuned(cfg, best.cfg.lr, best.cfg.gain).replace(seed=seed)
-        yield Job(f"{base}/seed-{seed}", full, FULL | dict(probe_every=cfg.steps // 5))
+        yield _job(f"{base}/seed-{seed}", full, FULL | dict(probe_every=cfg.steps // 5))
 
 
 def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:
-    return Job(f"{base}/try-{lr:g}-{scale:g}", arms.attempt(cfg, lr, scale), TRY)
+    return _job(f"{base}/try-{lr:g}-{scale:g}", arms.attempt(cfg, lr, scale), TRY)
+
+
+def _job(name: str, cfg: Config, settings: dict) -> Job:
+    return Job(name, cfg, settings | (SMOKE if name.startswith("smoke/") else {}))
 
 
 def chosen(tries: list[Job]) -> Job | None:

@@ -1,0 +1,174 @@
+"""The study: its plan, its work, its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+from helpers import message
+
+import pspin_lite as ps
+from pspin_lite import arms, experiments, files, nonfinite, training
+from pspin_lite.runs import Run
+
+STORED = sorted(experiments.RECORDS.glob("*/*/*.json"))
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """No records yet, and a study of seconds."""
+    monkeypatch.setattr(experiments, "RECORDS", tmp_path / "records")
+    short = {"smoke": tuple(_shortened(arm) for arm in arms.GROUPS["smoke"])}
+    monkeypatch.setattr(arms, "GROUPS", short)
+    monkeypatch.setattr(experiments, "SMOKE", dict(validate_tokens=128, final_tokens=256))
+    return tmp_path
+
+
+def _shortened(arm: arms.Arm) -> arms.Arm:
+    return dataclasses.replace(arm, cfg=arm.cfg.replace(steps=12, context=16))
+
+
+# The arms
+
+
+def test_arms_of_a_group_differ_in_what_they_say_and_in_nothing_else():
+    for group, members in arms.GROUPS.items():
+        shared = {(a.cfg.batch, a.cfg.steps, a.cfg.warmup, a.cfg.cooldown, a.cfg.context, a.cfg.vocab) for a in members}
+        assert len(shared) == 1, group
+        shared = {(a.cfg.clip, a.cfg.weight_decay, a.cfg.min_ratio, a.cfg.betas) for a in members}
+        assert len(shared) == 1, group
+
+
+@pytest.mark.parametrize("group", ["bytes-1", "bytes-64", "subwords-1", "subwords-64"])
+def test_arms_have_the_same_number_of_parameters(group):
+    count = lambda arm: sum(p.numel() for p in ps.build(arm.cfg).parameters())  # noqa: E731
+    sizes = {arm.name: count(arm) for arm in arms.GROUPS[group]}
+    whole = sizes["p-spin"]
+    if "k0" in sizes:
+        assert sizes.pop("k0") == pytest.approx(0.64 * whole, rel=0.01)
+    for name, size in sizes.items():
+        assert size == pytest.approx(whole, rel=0.035 if group.startswith("subwords") else 0.01), name
+
+
+def test_the_paper_rate_is_tried_and_tries_are_a_quarter_as_long():
+    cfg = arms.arm("bytes-1", "p-spin").cfg
+    assert arms.RATES[0] == 8e-4 == ps.preset("byte-paper").lr
+    tried = arms.attempt(cfg, 1.6e-3, 2.0)
+    assert (tried.steps, tried.lr, tried.gain, tried.ternary_gain, tried.seed) == (2000, 1.6e-3, 2.0, 2.0, 1337)
+    assert arms.TRY_SEED not in arms.SEEDS
+    assert arms.tuned(arms.arm("bytes-1", "transformer").cfg, 1e-3, 2.0).gain == 2.0
+    for words, call in (("group", lambda: arms.arm("byte", "x")), ("arm", lambda: arms.arm("bytes-1", "x"))):
+        with pytest.raises(ValueError) as raised:
+            call()
+        assert words in message(raised)
+
+
+# The work
+
+
+def test_from_tries_to_seeds(empty, capsys):
+    assert [job for _, job in experiments.plan()].count(None) == 8, "six tries are known, the rest waits for them"
+    assert experiments.work([], empty / "runs") == 14
+    assert experiments.work([], empty / "runs") == 0, "nothing is done twice"
+    for arm in ("p-spin", "transformer"):
+        records = {path.stem: files.read_json(path) for path in (empty / "records/smoke" / arm).iterdir()}
+        tries = {name: experiments.score(record) for name, record in records.items() if name.startswith("try-")}
+        assert len(tries) == 4
+        best = min((name for name in tries if name.endswith("-1")), key=tries.get)
+        assert f"{best[:-2]}-2" in tries, "the last try has the best rate of the first three"
+        best = min(tries, key=tries.get)
+        seeds = [record for name, record in records.items() if name.startswith("seed-")]
+        assert {record["config"]["model"]["seed"] for record in seeds} == {1, 2, 3}
+        for record in seeds:
+            model = record["config"]["model"]
+            assert f"try-{model['lr']:g}-{model['gain']:g}" == best
+            assert len(record["loss"]) == len(record["norm"]) == 12
+            assert record["noise"]
+            assert record["probe"]
+            assert record["summary"]["flops_a_step"] > 0
+            assert "loss" not in records[best], "a try keeps its result alone"
+    assert experiments.main([], str(empty), None, listing=True) == 0
+    assert "missing" not in capsys.readouterr().out
+
+
+def test_an_interrupted_run_goes_on(empty):
+    stop = threading.Event()
+    stop.set()
+    assert experiments.work([], empty / "runs", stop=stop) == 0
+    assert not list((empty / "records").rglob("*.json"))
+    name = "smoke/p-spin/try-0.0008-1"
+    assert experiments.work([name], empty / "runs") == 1
+    assert (experiments.RECORDS / f"{name}.json").exists()
+
+
+def test_a_run_in_use_is_passed_over(empty):
+    name = "smoke/p-spin/try-0.0008-1"
+    other = Run(empty / "runs" / name)
+    other.folder.mkdir(parents=True)
+    other.hold()
+    assert experiments.work(["smoke/p-spin"], empty / "runs", minutes=1) == 2, "the other two tries"
+    other.release()
+
+
+def test_a_try_that_leaves_the_finite_numbers_has_lost(empty, monkeypatch):
+    train = training.train
+
+    def explode(cfg, out, **more):
+        if cfg.lr == arms.RATES[-1]:
+            train(cfg.replace(steps=1), out, **more)
+            raise nonfinite.NonFinite("step 3: loss nan")
+        return train(cfg, out, **more)
+
+    monkeypatch.setattr(training, "train", explode)
+    experiments.work(["smoke/p-spin"], empty / "runs")
+    record = files.read_json(experiments.RECORDS / "smoke/p-spin/try-0.0032-1.json")
+    assert record["failure"] == "step 3: loss nan"
+    assert experiments.score(record) == float("inf")
+    assert len(list((empty / "records/smoke/p-spin").glob("seed-*.json"))) == 3
+
+
+def test_names(empty):
+    assert experiments.wanted("a/b/c", [])
+    assert experiments.wanted("a/b/c", ["a/b"])
+    assert not experiments.wanted("a/bb/c", ["a/b"])
+    with pytest.raises(ValueError) as raised:
+        experiments.main(["smoke/gpt"], str(empty), None, listing=True)
+    assert "smoke/gpt" in message(raised)
+
+
+# The records that are stored
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: "/".join(path.parts[-3:]))
+def test_a_record_is_that_of_its_job(path):
+    """A configuration that was changed after the run, or a record moved by hand, would be found here."""
+    group, arm, stem = *path.parts[-3:-1], path.stem
+    record = files.read_json(path)
+    job = {job.name: job for job in experiments.jobs(group, arm)}[f"{group}/{arm}/{stem}"]
+    assert record["command"] == f"python -m pspin_lite experiments {job.name}"
+    assert ps.config.from_dict(record["config"]["model"]) == job.cfg
+    training_ = record["config"]["training"]
+    assert {name: training_[name] for name in job.settings} == job.settings
+    assert record["environment"]["commit"], "which code"
+    assert path.stat().st_size < 150_000
+    if record["summary"] is not None and stem.startswith("seed-"):
+        assert record["summary"]["steps"] == len(record["loss"]) == job.cfg.steps
+
+
+def test_a_stored_run_repeats(tmp_path, monkeypatch):
+    """Not to the last bit: another CPU rounds in another way. The first losses agree closely, the last roughly."""
+    name = "smoke/p-spin/seed-1"
+    stored = files.read_json(experiments.RECORDS / f"{name}.json")
+    job = {job.name: job for job in experiments.jobs("smoke", "p-spin")}[name]
+    monkeypatch.setattr(experiments, "RECORDS", tmp_path / "records")
+    run = training.train(job.cfg, tmp_path / "run", show=False, **job.settings)
+    experiments.keep(job, run)
+    again = files.read_json(job.record)
+    assert again["loss"][:5] == pytest.approx(stored["loss"][:5], abs=2e-3)
+    assert again["loss"] == pytest.approx(stored["loss"], abs=0.05)
+    assert again["noise"][0]["scale"] == pytest.approx(stored["noise"][0]["scale"], rel=0.1)
+    assert experiments.score(again) == pytest.approx(experiments.score(stored), rel=0.01)
+    for key in ("flops_a_step", "parameters", "tokens"):
+        assert again["summary"][key] == stored["summary"][key]
+    assert again["data"] == stored["data"]

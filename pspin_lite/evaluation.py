@@ -56,6 +56,24 @@ def evaluate(
     return metrics.score(nats, int(tokens), int(size)) | dict(tokens=int(tokens), bytes=int(size))
 
 
+def by_position(model: LanguageModel, data, limit: int | None = None) -> dict[str, list[float]]:
+    """Mean nats of the targets by how much of the text the model has seen before them in its window.
+
+    -> from: where each range begins (0, 1, 2, 4, .. up to the context), and nats: the mean over range and windows."""
+    device, sums = model.embedding.weight.device, torch.zeros(data.length, dtype=torch.float64)
+    count = 0
+    with evaluating(model):
+        for tokens, targets in data.windows(limit):
+            if targets.shape[1] == data.length:  # the last one is shorter
+                logits = model(tokens.to(device))[0].float()
+                sums += torch.nn.functional.cross_entropy(logits, targets[0].to(device), reduction="none").cpu()
+                count += 1
+    starts = [0, *(2**i for i in range(data.length.bit_length()) if 2**i < data.length)]
+    ends = [*starts[1:], data.length]
+    means = [(sums[a:b].mean() / max(count, 1)).item() for a, b in zip(starts, ends, strict=True)]
+    return {"from": starts, "nats": means}
+
+
 def _together(windows: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
     """Windows of equal length side by side: [b,t], [b,t]."""
     held: list[tuple[Tensor, Tensor]] = []

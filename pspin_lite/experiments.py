@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from . import arms, checks, files, measure, nonfinite, training
+from . import arms, checks, evaluation, files, measure, nonfinite, training
 from .config import Config
 from .language_model import build
 from .runs import Run, in_json
@@ -28,6 +28,7 @@ from .runs import Run, in_json
 RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=16384, micro_batch=8)  # settings of a full run; probes four times, at each fifth
 TRY = dict(validate_every=10**9, validate_tokens=4096, final_tokens=131072, micro_batch=8)
+POSITION_WINDOWS = 128  # of each split, for the loss by position in the window
 SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the group of that name
 
 
@@ -147,6 +148,11 @@ def keep(job: Job, run: Run, failure: str | None = None) -> None:
             attractor=[_short(one) for one in run.metrics("attractor")],
             noise=[_short(one) for one in run.metrics("noise")],
             probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
+            position={
+                split: _short(evaluation.by_position(run.model, data, POSITION_WINDOWS))
+                for split, data in run.data().items()
+                if split != "train"
+            },
         )
     job.record.parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in record.items())

@@ -153,6 +153,19 @@ def test_evaluation_by_hand(run):
     assert score["bits_per_byte"] == pytest.approx(nats / math.log(2) / data.bytes, rel=1e-5)
 
 
+def test_loss_by_position_adds_up(run):
+    data = run.data()["valid"]
+    found = evaluation.by_position(run.model, data)
+    assert found["from"] == [0, 1, 2, 4, 8, 16]
+    lengths = [1, 1, 2, 4, 8, 16]
+    whole = [(tokens, targets) for tokens, targets in data.windows() if targets.shape[1] == 32]
+    nats = [run.model.loss(tokens, targets).item() for tokens, targets in whole]
+    mean = sum(n * length for n, length in zip(found["nats"], lengths, strict=True)) / 32
+    assert mean == pytest.approx(sum(nats) / len(nats), rel=1e-4)
+    first = sum(torch.log_softmax(run.model(a)[0, 0], -1)[b[0, 0]].item() for a, b in whole) / len(whole)
+    assert found["nats"][0] == pytest.approx(-first, rel=1e-4)
+
+
 def test_evaluation_keeps_the_mode(run):
     run.model.train()
     evaluation.evaluate(run.model, run.data()["valid"], 1)

@@ -154,7 +154,7 @@ def test_evaluation_by_hand(run):
 
 
 def test_loss_by_position_adds_up(run):
-    data = run.data()["valid"]
+    data = run.data()["train"]
     found = evaluation.by_position(run.model, data)
     assert found["from"] == [0, 1, 2, 4, 8, 16]
     lengths = [1, 1, 2, 4, 8, 16]

@@ -1,4 +1,4 @@
-"""python -m pspin_lite COMMAND: train, evaluate, generate, export; experiments, doctor, bench, kernels, equations."""
+"""python -m pspin_lite COMMAND: train, evaluate, generate, export; experiments, ledger; doctor, bench, kernels, ..."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ def main(argv: list[str] | None = None) -> int:
     study.add_argument("--list", action="store_true", help="what there is, and what is still to do")
     study.add_argument("--out", default="runs/experiments", metavar="FOLDER", help="of the runs (default: %(default)s)")
     study.add_argument("--minutes", type=float, metavar="X", help="start no further run after them")
+    ledger = commands.add_parser("ledger", help="every claim of the paper, its measurement and its verdict")
+    ledger.add_argument("--write", action="store_true", help="measure anew, and write results and README's table")
     args = parser.parse_args(argv)
 
     if args.command == "doctor":
@@ -51,6 +53,10 @@ def main(argv: list[str] | None = None) -> int:
         from . import experiments
 
         return experiments.main(args.only, args.out, args.minutes, args.list)
+    if args.command == "ledger":
+        from . import ledger
+
+        return ledger.main(args.write)
     from . import commands as run_commands
 
     return run_commands.main(args)

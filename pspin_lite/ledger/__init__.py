@@ -1,0 +1,106 @@
+"""The ledger: every checkable claim of the paper, what would count as holding, what we measured, and the verdict.
+
+    claims.json    id, section, the claim in our own words, what would count as holding, the command that repeats it
+    results.json   by id: values, a sentence made from them, the verdict; made by `python -m pspin_lite ledger --write`
+                   from the functions in counted.py (counts and small computations) and trained.py (the study's records)
+
+README and notebook 12 are rendered from these files, so that no text can disagree with a measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import checks, files
+
+HERE = Path(__file__).resolve().parent
+HOLDS, PART, FAILS, UNTESTABLE = "holds", "holds in part", "does not hold", "cannot be tested here"
+WAITS = "runs are missing"  # of the study: which ones is said
+VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
+MARKS = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNTESTABLE: "–", WAITS: "…"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a claim's function returns. `text` has the values in braces, as in str.format."""
+
+    verdict: str
+    text: str
+    values: dict[str, float | int | str]
+
+    def __post_init__(self) -> None:
+        checks.choice("verdict", self.verdict, VERDICTS)
+        self.said()
+
+    def said(self) -> str:
+        return self.text.format(**self.values)
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    section: str
+    says: str
+    holds_if: str
+    command: str
+
+
+def claims() -> list[Claim]:
+    return [Claim(**one) for one in files.read_json(HERE / "claims.json")["claims"]]
+
+
+def results() -> dict[str, Measured]:
+    return {name: Measured(**one) for name, one in files.read_json(HERE / "results.json").items()}
+
+
+def measures() -> dict:
+    """Claim -> the function that measures it."""
+    from . import counted, trained
+
+    return {**counted.MEASURES, **trained.MEASURES}
+
+
+def measure(only: list[str] | None = None) -> dict[str, Measured]:
+    known = measures()
+    return {claim.id: known[claim.id]() for claim in claims() if only is None or claim.id in only}
+
+
+def write() -> None:
+    found = measure()
+    values = {
+        name: dict(verdict=one.verdict, text=one.text, values={key: _rounded(x) for key, x in one.values.items()})
+        for name, one in found.items()
+    }
+    files.write_json(HERE / "results.json", values)
+
+
+def _rounded(x: float | int | str) -> float | int | str:
+    return float(f"{x:.6g}") if isinstance(x, float) else x
+
+
+def tally(found: dict[str, Measured]) -> dict[str, int]:
+    return {verdict: sum(one.verdict == verdict for one in found.values()) for verdict in VERDICTS}
+
+
+def markdown(ids: list[str] | None = None) -> str:
+    """The table, for the README and notebook 12."""
+    found = results()
+    lines = ["| | claim | measured | verdict |", "|---|---|---|---|"]
+    for claim in claims():
+        if ids is None or claim.id in ids:
+            one = found[claim.id]
+            lines.append(f"| {MARKS[one.verdict]} | {claim.says} ({claim.section}) | {one.said()} | {one.verdict} |")
+    return "\n".join(lines)
+
+
+def main(write_it: bool) -> int:
+    if write_it:
+        write()
+    found = results()
+    for claim in claims():
+        one = found[claim.id]
+        print(f"{MARKS[one.verdict]} {claim.id}: {claim.says} ({claim.section})\n    {one.verdict}: {one.said()}")
+        print(f"    repeat: {claim.command}")
+    print(", ".join(f"{count} {verdict}" for verdict, count in tally(found).items() if count))
+    return 0

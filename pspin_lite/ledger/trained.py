@@ -1,0 +1,240 @@
+"""Claims that the study's runs decide. Where runs are missing, the verdict says so and names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .. import arms, records, stability
+from . import FAILS, HOLDS, PART, WAITS, Measured
+
+LEVEL = slice(1000, 6500)  # steps at full learning rate: neither warm-up nor cool-down
+CLOSE = 0.02  # bits per byte: what counts as parity, about what three seeds of one arm spread over
+
+
+def wants(*names: str) -> Callable:
+    """Runs of these arms must be there; otherwise the claim waits."""
+
+    def around(function: Callable) -> Callable:
+        def measured() -> Measured:
+            gone = records.missing(*names)
+            if gone:
+                return Measured(WAITS, "{count} runs to do: {names}", dict(count=len(gone), names=", ".join(gone)))
+            return function()
+
+        return measured
+
+    return around
+
+
+def _pair(one: tuple[str, str], other: tuple[str, str]) -> tuple[records.Difference, dict]:
+    """Bits per byte of two arms, and their difference."""
+    a, b = records.bits(*one), records.bits(*other)
+    gap = records.difference(a, b)
+    values = dict(a=records.mean(a), sa=records.spread(a), b=records.mean(b), sb=records.spread(b))
+    return gap, values | dict(gap=gap.mean, width=gap.half_width)
+
+
+BOTH = "{a:.3f} ± {sa:.3f} against {b:.3f} ± {sb:.3f} bits per byte; difference {gap:+.3f} ± {width:.3f} (95%, 3 seeds)"
+
+
+def compared(better: tuple[str, str], other: tuple[str, str], words: str = "") -> Callable:
+    """`better` is to be at least as good as `other`."""
+
+    @wants("/".join(better), "/".join(other))
+    def measured() -> Measured:
+        gap, values = _pair(better, other)
+        verdict = HOLDS if gap.mean < CLOSE else FAILS if gap.clear else PART
+        return Measured(verdict, BOTH + words, values)
+
+    return measured
+
+
+@wants("bytes-1/p-spin", "bytes-1/k0-same-size", "bytes-1/k0", "bytes-1/k1", "bytes-1/k2", "bytes-1/k10")
+def recurrence() -> Measured:
+    gap, values = _pair(("bytes-1", "p-spin"), ("bytes-1", "k0-same-size"))
+    text = (
+        "K = 5 against K = 0 of the same size: " + BOTH + ". K = 0, 1, 2, 10: {k0:.3f}, {k1:.3f}, {k2:.3f}, {k10:.3f}"
+    )
+    values |= {name: records.mean(records.bits("bytes-1", name)) for name in ("k0", "k1", "k2", "k10")}
+    return Measured(HOLDS if gap.clear and gap.mean < 0 else FAILS, text, values)
+
+
+def _level(group: str, names: tuple[str, ...], seed: int) -> dict[str, np.ndarray]:
+    return {name: np.array(records.seeds(group, name)[seed]["loss"])[LEVEL] for name in names}
+
+
+BYTES = tuple(arm.name for arm in arms.GROUPS["bytes-1"])
+COMPARED = ("p-spin", "transformer", "swiglu", "k0-same-size", "full-precision")
+
+
+def _over_seeds(measure: Callable[[dict], float], name: str) -> dict[int, float]:
+    return {seed: measure(record) for seed, record in records.seeds("bytes-1", name).items()}
+
+
+@wants(*(f"bytes-1/{name}" for name in COMPARED))
+def smooth() -> Measured:
+    """Smooth and monotonic as they stand: every step, every validation."""
+    record = records.seeds("bytes-1", "p-spin")[arms.SEEDS[0]]
+    _, points = records.curve(record)
+    loss = np.array(record["loss"])
+    values = dict(
+        raw=stability.raw_jitter(loss[LEVEL]),
+        rises=100 * float(np.mean(np.diff(loss) > 0)),
+        points=int(len(points) - 1),
+        up=int((np.diff(points) > 0).sum()),
+        other=stability.raw_jitter(np.array(records.seeds("bytes-1", "transformer")[arms.SEEDS[0]]["loss"])[LEVEL]),
+    )
+    text = (
+        "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
+        "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
+        "than the one before"
+    )
+    return Measured(PART if values["up"] <= 2 else FAILS, text, values)
+
+
+@wants(*(f"bytes-1/{name}" for name in COMPARED))
+def damped() -> Measured:
+    """Jitter that is the model's own, after the text's difficulty is taken away."""
+    own = {seed: stability.jitter(_level("bytes-1", COMPARED, seed)) for seed in arms.SEEDS}
+    means = {name: float(np.mean([own[seed][name] for seed in arms.SEEDS])) for name in COMPARED}
+    scale = {name: records.mean(_over_seeds(_noise, name)) for name in COMPARED}
+    text = (
+        "own jitter in nats (same sequences for all, the common part removed): p-Spin {p_spin:.3f}, same-size K = 0 "
+        "{k0_same_size:.3f}, full-precision {full_precision:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}. "
+        "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
+        "{n_swiglu:.0f}, {n_transformer:.0f}"
+    )
+    values = {name.replace("-", "_"): x for name, x in means.items()}
+    values |= {f"n_{name.replace('-', '_')}": x for name, x in scale.items()}
+    least = min(x for name, x in means.items() if name != "p-spin")
+    calm = means["p-spin"] < 0.9 * least and scale["p-spin"] < 0.9 * min(scale[n] for n in scale if n != "p-spin")
+    some = means["p-spin"] < means["k0-same-size"] * 0.9 or scale["p-spin"] < scale["k0-same-size"] * 0.9
+    return Measured(HOLDS if calm else PART if some else FAILS, text, values)
+
+
+def _noise(record: dict) -> float:
+    """Median noise scale over the probes."""
+    return float(np.median([float(one["scale"]) for one in record["noise"]]))
+
+
+def _worse(record: dict) -> float:
+    rose, all_steps = stability.worse_steps([tuple(one) for one in record["probe"]])
+    return 100 * rose / all_steps
+
+
+def _tail(record: dict) -> float:
+    """99th percentile of the gradient norm over its median, at full learning rate."""
+    norm = np.array(record["norm"])[LEVEL]
+    return float(np.percentile(norm, 99) / np.median(norm))
+
+
+@wants(*(f"bytes-1/{name}" for name in COMPARED))
+def gradients() -> Measured:
+    """Catastrophic gradients, and steps that do harm."""
+    values = {}
+    for name in COMPARED:
+        key = name.replace("-", "_")
+        values[f"t_{key}"] = records.mean(_over_seeds(_tail, name))
+        values[f"w_{key}"] = records.mean(_over_seeds(_worse, name))
+    text = (
+        "99th percentile of the gradient norm over its median: p-Spin {t_p_spin:.2f}, full-precision weights "
+        "{t_full_precision:.2f}, SwiGLU {t_swiglu:.2f}, Transformer {t_transformer:.2f}. Steps that make a held-out "
+        "loss worse: {w_p_spin:.0f}%, {w_full_precision:.0f}%, {w_swiglu:.0f}%, {w_transformer:.0f}%"
+    )
+    rest = [name.replace("-", "_") for name in COMPARED[1:]]
+    best = values["t_p_spin"] < 0.9 * min(values[f"t_{name}"] for name in rest)
+    return Measured(PART if best else FAILS, text, values)
+
+
+@wants("bytes-1/p-spin")
+def exact_trained() -> Measured:
+    rows = [one for record in records.seeds("bytes-1", "p-spin").values() for one in record["attractor"]]
+    errors, radii = ([x for one in rows for x in one[name]] for name in ("gradient_error", "radius"))
+    text = (
+        "in training at K = 5, over {count} measurements of a layer: gradient error at most {error:.0e} of the "
+        "gradient, median {middle:.0e}; spectral radius at most {radius:.2f}"
+    )
+    values = dict(count=len(errors), error=max(errors), middle=float(np.median(errors)), radius=max(radii))
+    return Measured(HOLDS if max(errors) < 1e-3 else PART, text, values)
+
+
+@wants("bytes-1/p-spin", "bytes-1/full-precision")
+def contracts() -> Measured:
+    largest = {
+        name: max(
+            x
+            for record in records.seeds("bytes-1", name).values()
+            for one in record["attractor"]
+            for x in one["radius"]
+        )
+        for name in ("p-spin", "full-precision")
+    }
+    text = (
+        "spectral radius over three runs: at most {ternary:.2f} with ternary weights, {dense:.2f} with full-precision "
+        "ones. Training stays in the region where the step contracts, with rounding or without it"
+    )
+    values = dict(ternary=largest["p-spin"], dense=largest["full-precision"])
+    return Measured(HOLDS if largest["p-spin"] < 1 else FAILS, text, values)
+
+
+@wants("bytes-1/p-spin", "bytes-1/transformer")
+def credit() -> Measured:
+    """What more context is worth: loss late in the window against early in it."""
+    gain = {}
+    for name in ("p-spin", "transformer"):
+        nats = np.mean([r["position"][records.SPLIT]["nats"] for r in records.seeds("bytes-1", name).values()], 0)
+        gain[name] = (nats[-4] - nats[-1], nats[-1])  # from 32 to 63, and from 256 on
+    text = (
+        "from 32..63 bytes of context to 256..511 the loss falls by {p_spin:.3f} nats a byte (p-Spin), "
+        "{transformer:.3f} (Transformer)"
+    )
+    values = dict(p_spin=float(gain["p-spin"][0]), transformer=float(gain["transformer"][0]))
+    verdict = HOLDS if values["p_spin"] > 0.8 * values["transformer"] else PART if values["p_spin"] > 0.01 else FAILS
+    return Measured(verdict, text, values)
+
+
+@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/k0-same-size")
+def cost() -> Measured:
+    """CPU seconds of a step, each arm's mean, in units of the Transformer's."""
+    seconds = {
+        name: np.mean(
+            [r["summary"]["cpu_seconds"] / r["summary"]["steps"] for r in records.seeds("bytes-1", name).values()]
+        )
+        for name in ("p-spin", "transformer", "k0-same-size")
+    }
+    flops = {name: records.seeds("bytes-1", name)[1]["summary"]["flops_a_step"] for name in seconds}
+    text = (
+        "a sequence costs p-Spin {time:.1f} times the CPU time of a Transformer of the same size and {flops:.1f} times "
+        "its flops, on one thread; without the recurrence {k0:.1f} times the time"
+    )
+    values = dict(
+        time=float(seconds["p-spin"] / seconds["transformer"]),
+        flops=flops["p-spin"] / flops["transformer"],
+        k0=float(seconds["k0-same-size"] / seconds["transformer"]),
+    )
+    return Measured(FAILS if values["time"] > 1 else HOLDS, text, values)
+
+
+B1, B64, S1, S64 = "bytes-1", "bytes-64", "subwords-1", "subwords-64"
+MEASURES = {
+    "eight-times": compared((S1, "p-spin"), (S64, "transformer"), ". p-Spin: 8,000 sequences; Transformer: 64,000"),
+    "eight-times-bytes": compared(
+        (B1, "p-spin"), (B64, "transformer"), ". p-Spin: 8,000 sequences; Transformer: 64,000"
+    ),
+    "control": compared((S1, "p-spin"), (S1, "transformer"), ". Both: batch 1, 8,000 steps"),
+    "control-bytes": compared((B1, "p-spin"), (B1, "transformer"), ". Both: batch 1, 8,000 steps"),
+    "large-batch": compared((B1, "p-spin"), (B64, "p-spin"), ". Batch 1, 8,000 sequences; batch 64, 64,000"),
+    "swiglu": compared((B1, "p-spin"), (B1, "swiglu"), ". p-Spin; the same state space with a SwiGLU"),
+    "precision": compared((B1, "p-spin"), (B1, "full-precision"), ". Ternary; full-precision"),
+    "mixer": compared((B1, "p-spin"), (B1, "attention"), ". State space; attention, both with the p-Spin MLP"),
+    "recurrence": recurrence,
+    "smooth": smooth,
+    "damped": damped,
+    "gradients": gradients,
+    "exact-trained": exact_trained,
+    "contracts": contracts,
+    "credit": credit,
+    "cost": cost,
+}

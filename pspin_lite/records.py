@@ -1,0 +1,94 @@
+"""The records of the study (experiments.py), as the ledger, the notebooks and the README read them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from . import arms, experiments, files
+
+SPLIT = "held-out"  # whole speeches, spread over the years, that no model was trained on
+T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # two-sided 5% point of Student's t, by number of pairs
+
+
+@cache
+def read(name: str) -> dict:
+    """GROUP/ARM/RUN -> its record. Not to be written to."""
+    return files.read_json(experiments.RECORDS / f"{name}.json")
+
+
+def has(name: str) -> bool:
+    return (experiments.RECORDS / f"{name}.json").exists()
+
+
+def seeds(group: str, arm: str) -> dict[int, dict]:
+    """Seed -> record, of the full runs that are there."""
+    arms.arm(group, arm)
+    return {n: read(name) for n in arms.SEEDS if has(name := f"{group}/{arm}/seed-{n}")}
+
+
+def tries(group: str, arm: str) -> dict[str, dict]:
+    found = sorted((experiments.RECORDS / group / arm).glob("try-*.json"))
+    return {path.stem: read(f"{group}/{arm}/{path.stem}") for path in found}
+
+
+def missing(*names: str) -> list[str]:
+    """Of GROUP/ARM, the full runs that are not there."""
+    return [run for name in names for n in arms.SEEDS if not has(run := f"{name}/seed-{n}")]
+
+
+def bits(group: str, arm: str, split: str = SPLIT) -> dict[int, float]:
+    """Final bits per byte by seed."""
+    return {n: record["summary"]["validation"][split]["bits_per_byte"] for n, record in seeds(group, arm).items()}
+
+
+def mean(values: dict[int, float]) -> float:
+    return float(np.mean(list(values.values())))
+
+
+def spread(values: dict[int, float]) -> float:
+    """Standard deviation over seeds."""
+    return float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else math.nan
+
+
+@dataclass(frozen=True)
+class Difference:
+    """a - b over the seeds that both have, which read the same sequences in the same order."""
+
+    mean: float
+    half_width: float  # of its 95% interval
+    pairs: int
+
+    @property
+    def clear(self) -> bool:
+        """Zero lies outside the interval."""
+        return abs(self.mean) > self.half_width
+
+
+def difference(a: dict[int, float], b: dict[int, float]) -> Difference:
+    each = np.array([a[n] - b[n] for n in a if n in b])
+    if len(each) < 2:
+        return Difference(float(each.mean()) if len(each) else math.nan, math.inf, len(each))
+    return Difference(float(each.mean()), float(T_95[len(each)] * each.std(ddof=1) / math.sqrt(len(each))), len(each))
+
+
+def curve(record: dict, split: str = SPLIT) -> tuple[np.ndarray, np.ndarray]:
+    """(steps, bits per byte) of the validations at intervals, on 16,384 tokens of the split."""
+    points = [(one["step"], one["bits_per_byte"]) for one in record["validation"] if one["split"] == split]
+    steps, values = zip(*points, strict=True)
+    return np.array(steps), np.array(values)
+
+
+def axis(record: dict, steps: np.ndarray, unit: str) -> np.ndarray:
+    """Steps as sequences, tokens, flops, or seconds of CPU time."""
+    model, summary = record["config"]["model"], record["summary"]
+    a_step = {
+        "sequences": model["batch"],
+        "tokens": model["batch"] * model["context"],
+        "flops": summary["flops_a_step"],
+        "seconds": summary["cpu_seconds"] / summary["steps"],
+    }
+    return steps * a_step[unit]

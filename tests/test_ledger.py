@@ -1,0 +1,137 @@
+"""The ledger: every claim has its measurement, every number in a text is a measured one."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from pspin_lite import experiments, ledger, records
+from pspin_lite.ledger import counted, trained
+
+CLAIMS = {claim.id: claim for claim in ledger.claims()}
+NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+_SMALL = (0, 1, 2, 3, 5, 10, 16, 20, 32, 63, 64, 200, 256, 511, 512, 2048, 8192, 95, 99)
+SETTINGS = {*map(str, _SMALL), "8,000", "64,000", "04", "07"}  # steps, lengths, seeds, percentiles, notebooks
+QUICK = sorted(set(counted.MEASURES) - {"bytes-a-token"})  # that one has its own test in test_metrics
+
+
+def test_every_claim_has_a_measurement_and_a_result():
+    assert len(CLAIMS) == len(ledger.claims()) > 30, "no id twice"
+    assert set(CLAIMS) == set(ledger.measures()) == set(ledger.results())
+    for claim in CLAIMS.values():
+        assert claim.holds_if
+        assert claim.section
+        assert "python -m pspin_lite" in claim.command
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_counted_results_are_what_is_measured(name):
+    stored, found = ledger.results()[name], counted.MEASURES[name]()
+    assert (stored.verdict, stored.text) == (found.verdict, found.text), "python -m pspin_lite ledger --write"
+    for key, value in found.values.items():
+        assert stored.values[key] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-3, abs=1e-12))
+
+
+@pytest.mark.parametrize("name", sorted(trained.MEASURES))
+def test_results_of_runs_are_those_of_the_records(name):
+    stored, found = ledger.results()[name], trained.MEASURES[name]()
+    assert (stored.verdict, stored.said()) == (found.verdict, found.said()), "python -m pspin_lite ledger --write"
+
+
+@pytest.mark.parametrize("name", sorted(CLAIMS))
+def test_no_number_in_a_sentence_but_measured_ones(name):
+    """Take the values away, and no number may be left that is neither in the claim nor a setting."""
+    one, claim = ledger.results()[name], CLAIMS[name]
+    rest = re.sub(r"\{[^}]*\}", "", one.text)
+    allowed = set(NUMBER.findall(f"{claim.says} {claim.holds_if}"))
+    allowed |= SETTINGS
+        [
+            "0",
+            "1",
+            "2",
+            "3",
+            "5",
+            "10",
+            "16",
+            "20",
+            "32",
+            "63",
+            "64",
+            "200",
+            "256",
+            "511",
+            "512",
+            "2048",
+            "8192",
+            "95",
+            "99",
+            "8,000",
+            "64,000",
+            "04",
+            "07",
+        ]
+    )
+    assert set(NUMBER.findall(rest)) <= allowed
+
+
+def test_verdicts_follow_the_numbers(monkeypatch):
+    """The same function, other runs: another verdict."""
+    names = [(group, arm) for group in ("bytes-1",) for arm in ("p-spin", "transformer")]
+    monkeypatch.setattr(records, "missing", lambda *names: [])
+    for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.1, ledger.FAILS)):
+        made = {"p-spin": {1: 2.0 + gap, 2: 2.011 + gap, 3: 1.99 + gap}, "transformer": {1: 2.0, 2: 2.01, 3: 1.99}}
+        monkeypatch.setattr(records, "bits", lambda group, arm, made=made: made[arm])
+        found = trained.compared(*names)()
+        assert found.verdict == verdict
+        assert f"{gap:+.2f}" in found.said()
+
+
+def test_differences_are_paired():
+    a, b = {1: 1.0, 2: 2.0, 3: 3.0}, {1: 0.9, 2: 1.9, 3: 2.9}
+    found = records.difference(a, b)
+    assert found.mean == pytest.approx(0.1)
+    assert found.half_width == pytest.approx(0, abs=1e-9)
+    assert found.clear
+    noisy = records.difference({1: 1.0, 2: 2.0, 3: 3.5}, b)
+    assert noisy.half_width == pytest.approx(4.303 * np.std([0.1, 0.1, 0.6], ddof=1) / 3**0.5)
+    assert not noisy.clear
+    assert not records.difference({1: 1.0}, {2: 1.0}).clear
+    assert records.difference({1: 1.5}, {1: 1.0}).mean == 0.5
+
+
+def test_records_are_read_by_arm():
+    found = records.seeds("smoke", "p-spin")
+    assert list(found) == [1, 2, 3]
+    assert records.bits("smoke", "p-spin")[1] == found[1]["summary"]["validation"]["held-out"]["bits_per_byte"]
+    assert len(records.tries("smoke", "p-spin")) == 4
+    assert records.missing("smoke/p-spin") == []
+    steps, values = records.curve(found[1])
+    assert steps[0] == 0
+    assert steps[-1] == 60
+    assert values[-1] < values[0]
+    assert records.axis(found[1], steps, "tokens")[-1] == found[1]["summary"]["tokens"]
+    assert records.axis(found[1], steps, "flops")[-1] == 60 * found[1]["summary"]["flops_a_step"]
+    assert records.spread({1: 1.0, 2: 3.0}) == pytest.approx(2**0.5)
+    with pytest.raises(ValueError, match="arm"):
+        records.seeds("smoke", "gpt")
+
+
+def test_a_claim_without_its_runs_says_which(monkeypatch, tmp_path):
+    monkeypatch.setattr(experiments, "RECORDS", tmp_path)
+    found = trained.MEASURES["recurrence"]()
+    assert found.verdict == ledger.WAITS
+    assert "bytes-1/k10/seed-3" in found.said()
+
+
+def test_the_table_has_every_claim():
+    table = ledger.markdown()
+    for name, one in ledger.results().items():
+        assert one.said() in table, name
+    assert ledger.markdown(["state"]).count("\n") == 2
+    assert sum(ledger.tally(ledger.results()).values()) == len(CLAIMS)
+    with pytest.raises(ValueError, match="verdict"):
+        ledger.Measured("perhaps", "", {})
+    with pytest.raises(KeyError):
+        ledger.Measured(ledger.HOLDS, "{missing}", {})

@@ -145,7 +145,8 @@ def additions() -> Measured:
     text = (
         "as arithmetic, yes: {zeros:.0f}% of the weights are skipped, the rest added or subtracted. No processor we "
         "know does it so: our GPU kernels widen the codes and multiply on tensor cores, and so do the fastest paths on "
-        "a CPU (products of small integers); notebook 04 times additions against a product, notebook 07 shows the instructions"
+        "a CPU (products of small integers). Notebook 04 times additions against a product, notebook 07 shows the "
+        "machine's instructions"
     )
     return Measured(PART if exact else FAILS, text, dict(zeros=100 * (codes == 0).float().mean().item()))
 
@@ -185,7 +186,7 @@ def exact_random() -> Measured:
     error, radius = found["fixed"][:, -1], found["radius"]
     text = (
         "on random layers the error at K = 5 is {calm:.0e} at a spectral radius of {r0:.2f}, {mid:.0e} at {r1:.2f}, "
-        "and {wild:.1f} of the gradient's size at {r3:.2f}: exact where both iterations have converged, and nowhere else"
+        "and {wild:.1f} of the gradient's size at {r3:.2f}: exact where both iterations have converged, and only there"
     )
     values = dict(calm=error[0], r0=radius[0], mid=error[1], r1=radius[1], wild=error[-1], r3=radius[-1])
     return Measured(PART, text, {name: float(x) for name, x in values.items()})

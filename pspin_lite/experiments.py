@@ -26,9 +26,9 @@ from .language_model import build
 from .runs import Run, in_json
 
 RECORDS = Path(__file__).resolve().parent / "records"
-FULL = dict(validate_tokens=16384, micro_batch=8)  # settings of a full run; probes four times, at each fifth
-TRY = dict(validate_every=10**9, validate_tokens=4096, final_tokens=131072, micro_batch=8)
-POSITION_WINDOWS = 128  # of each split, for the loss by position in the window
+FULL = dict(validate_tokens=8192, final_tokens=262144, micro_batch=16)  # of a full run; probed at each fifth of it
+TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
+POSITION_WINDOWS = 256  # of each split, for the loss by position in the window
 SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the group of that name
 
 

@@ -185,12 +185,12 @@ def credit() -> Measured:
     gain = {}
     for name in ("p-spin", "transformer"):
         nats = np.mean([r["position"][records.SPLIT]["nats"] for r in records.seeds("bytes-1", name).values()], 0)
-        gain[name] = (nats[-4] - nats[-1], nats[-1])  # from 32 to 63, and from 256 on
+        gain[name] = nats[-4] - nats[-1]  # from 8 to 15, and from 64 on
     text = (
-        "from 32..63 bytes of context to 256..511 the loss falls by {p_spin:.3f} nats a byte (p-Spin), "
+        "from 8..15 bytes of context to 64..127 the loss falls by {p_spin:.3f} nats a byte (p-Spin), "
         "{transformer:.3f} (Transformer)"
     )
-    values = dict(p_spin=float(gain["p-spin"][0]), transformer=float(gain["transformer"][0]))
+    values = dict(p_spin=float(gain["p-spin"]), transformer=float(gain["transformer"]))
     verdict = HOLDS if values["p_spin"] > 0.8 * values["transformer"] else PART if values["p_spin"] > 0.01 else FAILS
     return Measured(verdict, text, values)
 

@@ -4,7 +4,8 @@ Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's rec
 1,000 steps (its recipe for the Transformer). Within a group all arms have the same data in the same order, the same
 schedule, the same validation and, but for "k0" and the subwords' Transformer (3% fewer), the same number of parameters
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
-cores (at batch size 1 that is a million bytes, at 64 eight million). A fifth group, "smoke", takes seconds: it shows that the machinery works, and a test repeats it.
+cores (at batch size 1 that is a million bytes, at 64 eight million). A fifth group, "smoke", takes seconds: it shows
+that the machinery works, and a test repeats it.
 
 Every arm gets the same four tries on one seed, in runs a quarter as long: three learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,

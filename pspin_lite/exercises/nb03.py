@@ -40,20 +40,20 @@ def grade_state(answer) -> None:
 
 
 @triton.jit
-def passing(W, out, C: tl.constexpr):
+def passing(F, out, C: tl.constexpr):
     i = tl.arange(0, C)
-    up_to = tl.cumsum(tl.load(W + i[:, None] * C + i[None, :]), 1)  # [c, m]: from all j <= m
+    up_to = tl.cumsum(tl.load(F + i[:, None] * C + i[None, :]), 1)  # [c, m]: from all j <= m
     inside = tl.sum(tl.where(i[:, None] > i[None, :], up_to, 0.0), 0)  # [m]: to all c > m, through m + 1
     tl.store(out + i, tl.sum(tl.where(i[:, None] == i[None, :] + 1, inside[None, :], 0.0), 1))
 
 
 def grade_passing(answer) -> None:
-    W = random(16, 16).tril()
-    expected = torch.stack([W[i:, :i].double().sum() for i in range(16)])
-    for what, diagonal in (("W", 0.0), ("W with a huge diagonal", 1e8)):
-        W.fill_diagonal_(diagonal)
-        out = torch.full((16,), torch.nan, device=W.device)
-        launch(answer, (1,), W, out, C=16)
+    F = random(16, 16).tril()
+    expected = torch.stack([F[i:, :i].double().sum() for i in range(16)])
+    for what, diagonal in (("F", 0.0), ("F with a huge diagonal", 1e8)):
+        F.fill_diagonal_(diagonal)
+        out = torch.full((16,), torch.nan, device=F.device)
+        launch(answer, (1,), F, out, C=16)
         expect(f"what passes, for {what}", out, expected)
 
 

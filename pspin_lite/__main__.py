@@ -70,6 +70,7 @@ def add_run_commands(commands) -> None:
     train.add_argument("--out", metavar="RUN", help="the run's folder (default: runs/PRESET-SEED)")
     train.add_argument("--corpus", metavar="NAME", help="sotu (default), fineweb-edu, or a path")
     train.add_argument("--tokenizer", metavar="NAME", help="bytes, bpe, smollm2 or a file (default: by vocabulary)")
+    train.add_argument("--order", choices=("shuffled", "time", "mixed", "replay"), help="of the training sequences")
     for name in ("steps", "batch", "seed"):
         train.add_argument(f"--{name}", type=int, metavar="N", help="in place of the preset's")
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="anything else of the preset")

@@ -5,7 +5,7 @@ Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's rec
 schedule, the same validation and, but for "k0" and the subwords' Transformer (3% fewer), the same number of parameters
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
 cores (at batch size 1 that is a million bytes, at 64 eight million). A fifth group, "smoke", takes seconds: it shows
-that the machinery works, and a test repeats it.
+that the machinery works, and a test repeats it; a sixth, "continual", is that of notebook 13.
 
 Every arm gets the same four tries on one seed, in runs a quarter as long: three learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
@@ -15,7 +15,7 @@ and three other seeds are run in full.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import checks
 from .config import AblationConfig, Config, PSpinConfig, TransformerConfig, preset
@@ -33,6 +33,8 @@ class Arm:
     name: str
     says: str  # what it is, in a few words
     cfg: Config
+    tuned_as: str | None = None  # GROUP/ARM whose tries it takes over; None: it has its own
+    settings: dict = field(default_factory=dict)  # of training, besides those of every full run
 
 
 def _ablation(base: PSpinConfig, **changes: object) -> AblationConfig:
@@ -61,6 +63,24 @@ def _bytes() -> tuple[Arm, ...]:
     return tuple(Arm(name, says, cfg.replace(**BATCH_1)) for name, (says, cfg) in made.items())
 
 
+def _continual() -> tuple[Arm, ...]:
+    """236 years of speeches in the order they were given, once, at batch size 1 and a constant learning rate; the same
+    text without its history; and in its order with a replayed sequence after every new one (so half as much new)."""
+    arms = {arm.name: arm for arm in _bytes()}
+    orders = {"time": "in the order given", "mixed": "in a random order", "replay": "in the order given, half replayed"}
+    return tuple(
+        Arm(
+            f"{name}-{order}",
+            f"{arms[name].says}, {says}",
+            arms[name].cfg.replace(steps=4800, cooldown=0),
+            f"bytes-1/{name}",
+            dict(corpus="sotu-eras", order=order, validate_every=400, validate_tokens=4096, probe_every=None),
+        )
+        for order, says in orders.items()
+        for name in ("p-spin", "transformer", "swiglu", "k0-same-size")
+    )
+
+
 def _groups() -> dict[str, tuple[Arm, ...]]:
     at_64 = lambda arms: tuple(dataclasses.replace(arm, cfg=arm.cfg.replace(**BATCH_64)) for arm in arms)  # noqa: E731
     subwords = (
@@ -79,6 +99,7 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
         "subwords-1": subwords,
         "bytes-64": at_64(_bytes()[:2]),
         "subwords-64": at_64(subwords),
+        "continual": _continual(),
     }
 
 

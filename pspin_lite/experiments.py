@@ -25,6 +25,7 @@ from .config import Config
 from .language_model import build
 from .runs import Run, in_json
 
+TRIES = len(arms.RATES) + 1
 RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=8192, final_tokens=262144, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
@@ -45,20 +46,25 @@ class Job:
 
 def jobs(group: str, arm: str) -> Iterator[Job]:
     """Of an arm, as far as they are known: the last try needs the first three, the seeds need all four."""
-    cfg, base = arms.arm(group, arm).cfg, f"{group}/{arm}"
+    found, base = arms.arm(group, arm), f"{group}/{arm}"
+    tries = list(_tries(found.tuned_as or base))
+    if found.tuned_as is None:
+        yield from tries
+    best = chosen(tries) if len(tries) == TRIES else None
+    if best is not None:
+        settings = FULL | dict(probe_every=found.cfg.steps // 5) | found.settings
+        for seed in arms.SEEDS:
+            full = arms.tuned(found.cfg, best.cfg.lr, best.cfg.gain).replace(seed=seed)
+            yield _job(f"{base}/seed-{seed}", full, settings)
+
+
+def _tries(base: str) -> Iterator[Job]:
+    cfg = arms.arm(*base.split("/")).cfg
     first = [_try(base, cfg, lr, arms.SCALES[0]) for lr in arms.RATES]
     yield from first
     best = chosen(first)
-    if best is None:
-        return
-    last = _try(base, cfg, best.cfg.lr, arms.SCALES[1])
-    yield last
-    best = chosen([*first, last])
-    if best is None:
-        return
-    for seed in arms.SEEDS:
-        full = arms.tuned(cfg, best.cfg.lr, best.cfg.gain).replace(seed=seed)
-        yield _job(f"{base}/seed-{seed}", full, FULL | dict(probe_every=cfg.steps // 5))
+    if best is not None:
+        yield _try(base, cfg, best.cfg.lr, arms.SCALES[1])
 
 
 def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:
@@ -89,8 +95,10 @@ def plan() -> list[tuple[str, Job | None]]:
     order = []
     for group, members in arms.GROUPS.items():
         found = {arm.name: list(jobs(group, arm.name)) for arm in members}
-        for i in range(len(arms.RATES) + 1 + len(arms.SEEDS)):
+        for i in range(TRIES + len(arms.SEEDS)):
             for arm in members:
+                if arm.tuned_as is not None and i >= len(arms.SEEDS):
+                    continue
                 job = found[arm.name][i] if i < len(found[arm.name]) else None
                 order.append((job.name if job else f"{group}/{arm.name}/{i}", job))
     return order

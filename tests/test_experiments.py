@@ -64,6 +64,25 @@ def test_the_paper_rate_is_tried_and_tries_are_a_quarter_as_long():
         assert words in message(raised)
 
 
+def test_continual_arms_take_over_what_was_tuned(monkeypatch, tmp_path):
+    assert len(arms.GROUPS["continual"]) == 12
+    arm = arms.arm("continual", "swiglu-replay")
+    assert (arm.tuned_as, arm.settings["order"], arm.settings["corpus"]) == ("bytes-1/swiglu", "replay", "sotu-eras")
+    names = [name for name, _ in experiments.plan() if name.startswith("continual/")]
+    assert len(names) == 36, "no tries of their own"
+    monkeypatch.setattr(experiments, "RECORDS", tmp_path)
+    assert list(experiments.jobs("continual", "swiglu-replay")) == []
+    cfg = arms.arm("bytes-1", "swiglu").cfg
+    for lr, scale, bits in ((8e-4, 1, 2.3), (1.6e-3, 1, 2.1), (3.2e-3, 1, 2.2), (1.6e-3, 2, 2.0)):
+        job = experiments._try("bytes-1/swiglu", cfg, lr, scale)
+        job.record.parent.mkdir(parents=True, exist_ok=True)
+        files.write_json(job.record, dict(summary=dict(validation=dict(a=dict(bits_per_byte=bits)))))
+    found = list(experiments.jobs("continual", "swiglu-replay"))
+    assert [job.cfg.seed for job in found] == [1, 2, 3]
+    assert {(job.cfg.lr, job.cfg.gain, job.cfg.cooldown, job.cfg.steps) for job in found} == {(1.6e-3, 2.0, 0, 4800)}
+    assert found[0].settings["probe_every"] is None
+
+
 # The work
 
 

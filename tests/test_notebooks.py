@@ -152,7 +152,7 @@ def test_opens_and_ends_as_announced(path):
     """What the reader will be able to do, what it needs, how long it takes; what was learned, what to read next."""
     cells = nbformat.read(path, 4).cells
     first, last = cells[0].source, " ".join(cell.source for cell in cells[-4:])
-    for words in ("# ", "you can", "**You need**", "**GPU needed**: no"):
+    for words in ("# ", "**After this notebook** you ", "**You need**", "**GPU needed**: no"):
         assert words in first
     conftest.stated(nbformat.read(path, 4))
     assert "est yourself" in last

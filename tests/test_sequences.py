@@ -362,3 +362,56 @@ print([name for name in ("datasets", "tokenizers", "pyarrow", "pandas", "hugging
     assert second == "[]"
     assert int(first.split()[1]) == data.tokens
     assert float(first.split()[0]) < 2
+
+
+# Orders in time
+
+
+@pytest.fixture
+def timed(texts):
+    return lambda order, total, seed=0: sequences.open(str(texts), "bytes", "train", 8, seed, order=order, total=total)
+
+
+def test_in_time_from_the_first_document_to_the_last(timed):
+    data = timed("time", 7)
+    starts = [n * (data.tokens - 9) // 6 for n in range(7)]
+    assert starts[0] == 0
+    assert starts[-1] == data.tokens - 9
+    for n, start in enumerate(starts):
+        assert data.sequence(n).tolist() == data._tokens[start : start + 9].tolist()
+    with pytest.raises(ValueError, match="total"):
+        data.sequence(7)
+
+
+def test_mixed_are_the_same_sequences(timed):
+    time, mixed = timed("time", 20), timed("mixed", 20, seed=3)
+    as_sets = [sorted(tuple(data.sequence(n)) for n in range(20)) for data in (time, mixed)]
+    assert as_sets[0] == as_sets[1]
+    assert [tuple(time.sequence(n)) for n in range(20)] != [tuple(mixed.sequence(n)) for n in range(20)]
+    again = timed("mixed", 20, seed=3)
+    assert all((again.sequence(n) == mixed.sequence(n)).all() for n in (19, 3, 7))
+
+
+def test_replay_alternates_new_and_old(timed):
+    time, replay = timed("time", 20), timed("replay", 40)
+    new = [tuple(time.sequence(n)) for n in range(20)]
+    old = []
+    for n in range(20):
+        assert tuple(replay.sequence(2 * n)) == new[n]
+        again = tuple(replay.sequence(2 * n + 1))
+        assert again in new[: n + 1], "from the past, not from the future"
+        old.append(new.index(again))
+    assert len(set(old)) > 8
+    assert replay.sequence(21).tolist() == replay.sequence(21).tolist()
+
+
+def test_orders_are_recorded_and_refused(timed, texts):
+    assert timed("time", 7).identity()["order"] == "time of 7"
+    assert timed("shuffled", None).identity()["order"] == 1
+    for words, call in (
+        ("order", lambda: timed("backwards", 7)),
+        ("total", lambda: timed("time", None)),
+        ("total", lambda: timed("time", 1)),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

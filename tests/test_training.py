@@ -97,6 +97,16 @@ def test_smoke_presets(tmp_path, preset):
     assert bool(run.metrics("attractor")) == (preset != "transformer-smoke")
 
 
+def test_in_time_order(tmp_path, texts):
+    """The order is part of the run, and a run in it goes on exactly."""
+    whole = faulty.train(tmp_path / "whole", texts, order="replay")
+    assert files.read_json(whole.folder / "data.json")["train"]["order"] == f"replay of {4 * faulty.STEPS}"
+    assert faulty.result(whole)[0] != faulty.result(faulty.train(tmp_path / "other", texts))[0]
+    newest = sorted((tmp_path / "whole" / "checkpoints").iterdir())[0]
+    before = faulty.result(whole)
+    assert faulty.result(ps.resume(newest, show=False)) == before
+
+
 # What is recorded
 
 

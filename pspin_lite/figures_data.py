@@ -59,20 +59,25 @@ def leaks(
 def packing(starts: Sequence[int], long: int, tokens: int) -> tuple[Figure, np.ndarray]:
     """Which tokens each sequence covers, in the order they are used: one row each, coloured by repetition. `starts`
     count on through the repetitions, and a sequence that crosses an end goes on at the left in the next colour."""
-    figure = Figure(figsize=(7.4, 0.8 + 0.24 * len(starts)), layout="constrained")
+    figure = Figure(figsize=(7.4, 1.1 + 0.24 * len(starts)), layout="constrained")
     axes = figure.subplots()
     covered = np.array([[start, start + long] for start in starts])
+    labelled: set[int] = set()
     for row, (a, b) in enumerate(covered):
         while a < b:
             end = min(b, (a // tokens + 1) * tokens)
-            colour = (BLUE, ORANGE, GREY, GREEN)[a // tokens % 4]
-            axes.barh(row, end - a, left=a % tokens, color=colour, height=0.75)
+            turn = int(a) // tokens
+            label = None if turn in labelled else f"repetition {turn}"
+            labelled.add(turn)
+            colour = (BLUE, ORANGE, GREY, GREEN)[turn % 4]
+            axes.barh(row, end - a, left=a % tokens, color=colour, height=0.75, label=label)
             a = end
     axes.set(xlabel="position in the joined documents", ylabel="sequence n", xlim=(0, tokens))
     axes.set_yticks(range(len(starts)))
     axes.set_xticks(range(0, tokens + 1, max(1, tokens // 12)))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
+    figure.legend(loc="outside upper center", ncols=4)
     return figure, covered
 
 

@@ -83,7 +83,7 @@ def memory(K: list[int], kept: dict[str, list[int]], unit: int = 1024) -> tuple[
     found = {name: np.array(values) / unit for name, values in kept.items()}
     for (name, values), colour in zip(found.items(), (ORANGE, BLUE), strict=False):
         axes.plot(K, values, "o-", color=colour, label=name)
-    axes.set(xlabel="K", ylabel="kept for the backward pass, KiB", ylim=(0, None), xticks=K)
+    axes.set(xlabel="K", ylabel="kept for the backward pass, KB", ylim=(0, None), xticks=K)
     axes.legend()
     return figure, found
 

@@ -103,14 +103,14 @@ def stacked_bytes(parts: Mapping[str, Mapping[str, float]], unit: str = "MB") ->
 @styled
 def steps_taken(count: np.ndarray, tile: int) -> tuple[Figure, np.ndarray]:
     """Steps of each token, and over each tile of tokens, for each of them, the steps of its slowest one."""
-    slowest = np.concatenate(
-        [np.full(len(part), part.max()) for part in np.split(count, range(tile, len(count), tile))]
-    )
+    parts = np.split(count, range(tile, len(count), tile))
+    slowest = np.concatenate([np.full(len(part), part.max()) for part in parts])
     figure = Figure(figsize=(7.0, 3.0), layout="constrained")
     axes = figure.subplots()
-    tokens = np.arange(1, len(count) + 1)
-    axes.bar(tokens, count, color=BLUE, label="a token's steps")
-    axes.step(tokens, slowest, where="mid", color=RED, label=f"its tile's, {tile} tokens")
+    axes.bar(np.arange(1, len(count) + 1), count, color=BLUE, label="a token's steps")
+    for i, part in enumerate(parts):  # a gap between two tiles, also where both take as long
+        ends = i * tile + np.array([0.9, len(part) + 0.1])
+        axes.plot(ends, [part.max()] * 2, color=RED, label=f"until its tile of {tile} rests" if i == 0 else None)
     axes.set(xlabel="token, from weakly to strongly driven", ylabel="steps", ylim=(0, 1.35 * slowest.max()))
     axes.legend(loc="upper right", ncols=2)
     return figure, slowest

@@ -32,6 +32,7 @@ def test_packing_goes_on_at_the_left():
     assert covered.tolist() == [[0, 4], [8, 12]]
     colours = {bar.get_facecolor() for bar in figure.axes[0].patches}
     assert len(colours) == 2
+    assert [text.get_text() for text in figure.legends[0].texts] == ["repetition 0", "repetition 1"]
 
 
 def test_shuffling():

@@ -47,3 +47,6 @@ def test_a_tile_takes_as_long_as_its_slowest_token():
     figure, slowest = draw.steps_taken(np.array([3, 5, 2, 1, 4]), tile=2)
     assert slowest.tolist() == [5, 5, 2, 2, 4]
     assert [bar.get_height() for bar in figure.axes[0].patches] == [3, 5, 2, 1, 4]
+    levels = figure.axes[0].lines
+    assert [list(level.get_ydata()) for level in levels] == [[5, 5], [2, 2], [4, 4]]
+    assert levels[0].get_xdata()[-1] < levels[1].get_xdata()[0], "tiles are told apart"

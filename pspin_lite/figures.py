@@ -155,8 +155,8 @@ def architecture() -> Figure:
 
     # The attractor
     heading(86, "The attractor", "forward: K steps; backward: implicit, nothing stored per step")
-    box(66, 4, 18, 5.4, "Z = X̄ W_ext", GREEN)
-    box(66, 18, 18, 5.4, "H = Z + (γ Y) W_int", GREEN, 9.5)
+    box(66, 4, 18, 5.4, "Z = X̄ W_extᵀ", GREEN)
+    box(66, 18, 18, 5.4, "H = Z + (γ Y) W_intᵀ", GREEN, 9.5)
     box(66, 31, 18, 5.4, "Y = tanh U · σ(G)", GREEN, 9.5)
     box(90, 24, 17, 6.6, "γ Y\nlast spins, damped", SKY, 9.5)
     box(66, 41, 18, 4.4, "Y_K → W_down", GREY, 9.5)

@@ -99,6 +99,15 @@ def test_a_claim_without_its_runs_says_which(monkeypatch, tmp_path):
     assert "bytes-1/k10/seed-3" in found.said()
 
 
+def test_pages_are_written_from_the_results():
+    text = (ledger.ROOT / "README.md").read_text(encoding="utf-8")
+    assert ledger.front(text) == text, "python -m pspin_lite ledger --write"
+    assert (ledger.ROOT / "docs" / "ledger.md").read_text(encoding="utf-8") == ledger.page()
+    assert set(ledger.HEADLINES) <= set(CLAIMS)
+    with pytest.raises(ValueError, match="README"):
+        ledger.front("no marks")
+
+
 def test_the_table_has_every_claim():
     table = ledger.markdown()
     for name, one in ledger.results().items():

@@ -15,9 +15,22 @@ from pathlib import Path
 from .. import checks, files
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 HOLDS, PART, FAILS, UNTESTABLE = "holds", "holds in part", "does not hold", "cannot be tested here"
 WAITS = "runs are missing"  # of the study: which ones is said
 VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
+HEADLINES = (  # the claims that README shows
+    *("eight-times", "control", "eight-times-bytes", "control-bytes", "recurrence", "swiglu", "precision", "mixer"),
+    *("smooth", "damped", "compression", "memory-k", "exact-trained", "exact-random", "contracts", "lipschitz"),
+    *("energy", "additions", "logits-memory", "time-a-step"),
+)
+BEGIN, END = "<!-- results: written by python -m pspin_lite ledger --write -->", "<!-- end of results -->"
+INTRODUCTION = (
+    "Every checkable claim of the paper in our own words, what we would count as holding (written down before the "
+    "runs), what was measured, and the verdict. Made by `python -m pspin_lite ledger --write` from "
+    "[claims.json](../pspin_lite/ledger/claims.json) and the functions beside it; not to be edited by hand. Where a "
+    "difference has an interval, it is the 95% interval over three seeds that both arms share."
+)
 MARKS = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNTESTABLE: "–", WAITS: "…"}
 
 
@@ -94,9 +107,40 @@ def markdown(ids: list[str] | None = None) -> str:
     return "\n".join(lines)
 
 
+def page() -> str:
+    """docs/ledger.md: every claim, what would count as holding, and the command that repeats the measurement."""
+    found = results()
+    parts = ["# The ledger", INTRODUCTION, _tallied(found)]
+    for claim in claims():
+        one = found[claim.id]
+        parts.append(f"## {MARKS[one.verdict]} {claim.says}\n\n*{claim.section}* · `{claim.id}` · **{one.verdict}**")
+        parts.append(f"Would hold: {claim.holds_if}.\n\nMeasured: {one.said()}.\n\n    {claim.command}")
+    return "\n\n".join(parts) + "\n"
+
+
+def front(text: str) -> str:
+    """README with its results anew: the headlines, as far as they are decided."""
+    found = results()
+    shown = [name for name in HEADLINES if found[name].verdict != WAITS]
+    body = f"{_tallied(found)} All of them: [docs/ledger.md](docs/ledger.md).\n\n{markdown(shown)}"
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise files.FileError(f"README.md: expected the lines {BEGIN} and {END}, between which the results stand")
+    return f"{before}{begin}\n\n{body}\n\n{end}{after}"
+
+
+def _tallied(found: dict[str, Measured]) -> str:
+    counts = ", ".join(f"{count} {MARKS[verdict]} {verdict}" for verdict, count in tally(found).items() if count)
+    return f"{len(found)} claims: {counts}."
+
+
 def main(write_it: bool) -> int:
     if write_it:
         write()
+        files.write_text(ROOT / "docs" / "ledger.md", page())
+        readme = ROOT / "README.md"
+        files.write_text(readme, front(readme.read_text(encoding="utf-8")))
     found = results()
     for claim in claims():
         one = found[claim.id]

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from pspin_lite import experiments, ledger, records
+from pspin_lite import experiments, files, ledger, records
 from pspin_lite.ledger import counted, trained
 
 CLAIMS = {claim.id: claim for claim in ledger.claims()}
@@ -104,7 +104,7 @@ def test_pages_are_written_from_the_results():
     assert ledger.front(text) == text, "python -m pspin_lite ledger --write"
     assert (ledger.ROOT / "docs" / "ledger.md").read_text(encoding="utf-8") == ledger.page()
     assert set(ledger.HEADLINES) <= set(CLAIMS)
-    with pytest.raises(ValueError, match="README"):
+    with pytest.raises(files.FileError, match="README"):
         ledger.front("no marks")
 
 

@@ -17,7 +17,7 @@ from .. import checks, files
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HOLDS, PART, FAILS, UNTESTABLE = "holds", "holds in part", "does not hold", "cannot be tested here"
-WAITS = "runs are missing"  # of the study: which ones is said
+WAITS = "waits for runs"  # of the study: which ones is said
 VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
 HEADLINES = (  # the claims that README shows
     *("eight-times", "control", "eight-times-bytes", "control-bytes", "recurrence", "swiglu", "precision", "mixer"),

@@ -145,8 +145,7 @@ def additions() -> Measured:
     text = (
         "as arithmetic, yes: {zeros:.0f}% of the weights are skipped, the rest added or subtracted. No processor we "
         "know does it so: our GPU kernels widen the codes and multiply on tensor cores, and so do the fastest paths on "
-        "a CPU (products of small integers). Notebook 04 times additions against a product, notebook 07 shows the "
-        "machine's instructions"
+        "a CPU (products of small integers)"
     )
     return Measured(PART if exact else FAILS, text, dict(zeros=100 * (codes == 0).float().mean().item()))
 
@@ -159,7 +158,7 @@ def lipschitz() -> Measured:
         assert len(w.unique()) == 3
         rows[scale] = (attractor.lipschitz_bound(w, gamma), attractor.residuals(z, w, gamma, 200)[-1].item())
     text = (
-        "the bound is |W diag(gamma)|, and W is ternary only up to a scale that is learned: two random layers, both "
+        "the bound is ‖W diag(γ)‖, and W is ternary only up to a scale that is learned: two random layers, both "
         "exactly ternary, have bounds {low:.2f} and {high:.1f}; the second still moves by {moves:.0%} of its size in "
         "step 200. Every finite matrix has a finite bound; ternary rounding makes none of them small"
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from . import records
 from .figures import CYCLE, GREY, styled
@@ -34,6 +35,9 @@ def learning(runs: Mapping[str, Sequence[dict]], split: str = records.SPLIT) -> 
             panel.fill_between(x, bits.min(0), bits.max(0), color=colour, alpha=0.2, linewidth=0)
             shown.setdefault(name, {"bits": bits})[unit] = x
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_xlabel(label)
     for panel in (panels[0], panels[2]):
         panel.set_ylabel("bits per byte")

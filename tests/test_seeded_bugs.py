@@ -32,6 +32,10 @@ COSTS, DEPLOY, GENERATE, FILES = "test_costs.py", "test_deploy.py", "test_genera
 TRAIN = "test_training.py::test_against_a_loop_written_out"
 STOPPED, NOT_FINITE = "test_faults.py::test_stopped_and_taken_up", "test_faults.py::test_not_finite"
 FLIPPED, KILLED = "test_faults.py::test_flipped_bits", "test_faults.py::test_killed[optimizer-5]"
+STABLE = "test_stability.py::test_"
+REPLAY = "test_sequences.py::test_replay_alternates_new_and_old"
+CHOSEN = "test_experiments.py::test_continual_arms_take_over_what_was_tuned"
+VERDICT = "test_ledger.py::test_verdicts_follow_the_numbers"
 BIG_CLIP = "clip_grads_with_norm_(self.model.parameters(), 1e9"
 BUGS = [
     Bug(
@@ -213,6 +217,30 @@ BUGS = [
     Bug("no clipping", "trainer", "clip_grads_with_norm_(self.model.parameters(), self.cfg.clip", BIG_CLIP, TRAIN),
     Bug("a step with nan", "trainer", "isfinite(loss) and math.isfinite(norm)", "isfinite(loss)", NOT_FINITE),
     Bug("manifest of nothing", "checkpoint", "if files.file_sha256(path) != wanted", "if False and wanted", FLIPPED),
+    Bug(
+        "noise counted as signal",
+        "stability",
+        "signal = of_mean - noise / n",
+        "signal = of_mean",
+        f"{STABLE}noise_scale_of_known_gradients",
+    ),
+    Bug(
+        "jitter of the text itself",
+        "stability",
+        "(around - around.mean(0))",
+        "(around)",
+        f"{STABLE}jitter_takes_trend_and_text_away",
+    ),
+    Bug("replay from the future", "sequences", "bits % (now + 1)", "bits % self._parts()", REPLAY),
+    Bug("the worst try chosen", "experiments", "return min(tries, key=", "return max(tries, key=", CHOSEN),
+    Bug(
+        "full precision rounded after all",
+        "ablation",
+        "Attractor(cfg) if cfg.ternary else DenseAttractor(cfg)",
+        "Attractor(cfg)",
+        "test_ablation.py",
+    ),
+    Bug("verdict turned round", "ledger/trained", "HOLDS if gap.mean < CLOSE", "HOLDS if gap.mean > CLOSE", VERDICT),
 ]
 
 

@@ -20,6 +20,17 @@ from .figures import styled
 POINTS = 72  # to the inch, in SVG files of matplotlib
 
 
+class Passage(str):
+    """A text to be read among the numbers of a figure, in a row of its own. The character at `mark` stands out."""
+
+    mark: int | None
+
+    def __new__(cls, text: str, mark: int | None = None) -> Passage:
+        made = super().__new__(cls, text)
+        made.mark = mark
+        return made
+
+
 @dataclass(frozen=True)
 class Panel:
     """What does not change: where the axes lie (as a share of the figure: left, bottom, width, height), their texts."""

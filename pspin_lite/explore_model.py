@@ -167,7 +167,7 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     bits = [seen.bits for seen in grid.values()]
     low, high = math.floor(10 * min(bits)) / 10, math.ceil(10 * max(bits)) / 10
     ticks = tuple(round(low + 0.1 * i, 1) for i in range(round(10 * (high - low)) + 1))
-    title, place = "loss, one line for each factor on gamma", (0.075, 0.17, 0.42, 0.69)
+    title, place = "loss, a line for each factor (blue: this one)", (0.075, 0.17, 0.42, 0.69)
     loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
     title, place = "steps to settle (hollow: model as it is)", (0.6, 0.17, 0.38, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
@@ -185,8 +185,8 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             line = [grid[k, factor].bits for k in here]
             sketch.add(0, here, line, BLUE if factor == gamma_times else GREY, **how)
         sketch.add(0, [K], [now.bits], RED, width=0, dot=5)
-        for seen, colour, how in ((before, GREY, dict(filled=False)), (now, RED, {})):
-            sketch.add(1, range(layers), [k or 36 for k in seen.steps], colour, width=1, dot=3.5, **how)
+        for seen, colour, how in ((before, GREY, dict(filled=False, dot=5)), (now, RED, dict(dot=3))):
+            sketch.add(1, range(layers), [k or 36 for k in seen.steps], colour, width=1, **how)
         same = next((i for i, (a, b) in enumerate(zip(now.text, before.text, strict=False)) if a != b), None)
         return sketch, {
             "bits per byte": f"{now.bits:.3f}",

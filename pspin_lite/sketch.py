@@ -145,7 +145,7 @@ def _axes(size, panels) -> tuple[Figure, list]:
         axes = figure.add_axes(p.place)
         axes.set(xlabel=p.xlabel, xlim=p.xlim, ylim=p.ylim, xticks=p.xticks)
         axes.set_yticks(p.yticks, p.yticklabels)
-        axes.set_ylabel(p.ylabel, labelpad=2)
+        axes.set_ylabel(p.ylabel, labelpad=4)
         axes.set_title(p.title, fontsize=11)
         found.append(axes)
     return figure, found

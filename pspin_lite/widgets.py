@@ -49,7 +49,8 @@ def table(numbers: Mapping[str, object]) -> str:
         if name not in passages
     )
     lines = "".join(
-        f'<div><span style="display:inline-block;width:6em">{html.escape(name)}</span>'
+        f'<div style="font-size:90%;margin-left:2px">'
+        f'<span style="display:inline-block;width:6em">{html.escape(name)}</span>'
         f'<code data-name="{html.escape(name)}" style="white-space:pre">{_marked(text)}</code></div>'
         for name, text in passages.items()
     )

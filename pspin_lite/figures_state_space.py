@@ -134,7 +134,7 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     axes.set(xlabel="token j (written)", ylabel="share left at the last token", xlim=(0.5, T + 0.5), ylim=(0, 1.02))
     few = [1, T // 2, T]  # ticks take most of the time of drawing
     figure.axes[0].set(xticks=few, yticks=few)
-    figure.axes[0].yaxis.set_label_coords(-0.18, 0.5)  # where it is, however wide the ticks
+    figure.axes[0].yaxis.set_label_coords(-0.15, 0.5)  # where it is, however wide the ticks
     axes.set(xticks=few, yticks=[0, 0.5, 1])
     half = half_life(decay)
     numbers = {

@@ -166,14 +166,17 @@ class DeployedAttractor(nn.Module):
     def __init__(self, trained: nn.Module, gamma_param: Tensor):
         super().__init__()
         self.cfg, self.w_ext, self.w_int, self.w_down = trained.cfg, trained.w_ext, trained.w_int, trained.w_down
-        self.register_buffer("gamma", 0.5 * torch.tanh(gamma_param), persistent=False)  # Eq. spin-gamma
+        self.register_buffer("damping", 0.5 * torch.tanh(gamma_param), persistent=False)  # Eq. spin-gamma
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.w_ext(x).flatten(0, -2)  # Eq. spin-drive, a row a token
 
         def step(y: Tensor, rows: Tensor | None) -> Tensor:
-            field = self.w_int(y * self.gamma).add_(z if rows is None else z[rows])  # Eq. spin-field
+            field = self.w_int(y * self.damping).add_(z if rows is None else z[rows])  # Eq. spin-field
             return attractor.spin(field)
 
         y, _, _ = attractor.iterate(step, attractor.spin(z), self.cfg.micro_steps, self.cfg.tol)
         return self.w_down(y).view_as(x)
+
+    def gamma(self) -> Tensor:
+        return self.damping

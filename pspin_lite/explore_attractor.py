@@ -309,15 +309,16 @@ def portrait(sketch: Sketch, panel: int, z: Tensor, w_int: Tensor, gamma: Tensor
 
 
 def numbers(found: Found, K: int) -> dict[str, object]:
-    """What stands beneath the picture. Of several tokens the largest radius and residual."""
+    """What stands beneath the picture, the widest last, so that others keep their place. Of several tokens the largest
+    radius and residual."""
     error = found.gradient_error[-1]
     return {
-        "verdict": found.verdict,
         "spectral radius": float(np.nanmax(found.radius)) if np.isfinite(found.radius).any() else "not found",
         "Lipschitz bound": found.bound,
         "residual at K": float(found.residual[K - 1].max()) if K else "no step",
         "gradient error at K": float(error) if np.isfinite(error) else "no fixed point",
         "settle from Y_0": f"{found.settles.sum()} of {len(found.settles)}",
+        "verdict": found.verdict,
     }
 
 
@@ -342,7 +343,7 @@ def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[Sketc
     sketch = _common(PORTRAIT, found, K)
     shown = portrait(sketch, 0, z, w_int, damping, K)
     more = {"fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract"}
-    return sketch, numbers(found, K) | more
+    return sketch, more | numbers(found, K)
 
 
 def draw_layer(z: Tensor, w_int: Tensor, gamma: Tensor, tokens: int = 4) -> Callable[..., tuple[Sketch, dict]]:

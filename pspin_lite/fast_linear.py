@@ -73,6 +73,13 @@ class TernaryCodes(nn.Module):
         high, low = sums.chunk(2)  # whole numbers
         return torch.add(high, low, alpha=1 / 254).mul_(unit * self.scale).view(*x.shape[:-1], -1)
 
+    def quantized(self) -> Tensor:
+        """W as a matrix of floats: to look at, as `ternary.TernaryLinear.quantized` gives it."""
+        if self.packed is None:
+            return self.weight
+        with _fbgemm():
+            return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize() * self.scale
+
 
 def _pack_half(weight: Tensor):
     with _fbgemm():

@@ -101,3 +101,18 @@ def stopping(steps: np.ndarray, common: int) -> tuple[Figure, dict[str, np.ndarr
     axes.set(xlabel="steps taken", ylabel="tokens", xticks=np.arange(0, max(common, values.max()) + 2, 2))
     axes.legend()
     return figure, dict(steps=values, tokens=counts)
+
+
+@styled
+def over_training(records: list[dict]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """The radius of each layer's attractor as a run recorded it. Arrays: steps [n], values [n, layers]."""
+    found = dict(steps=np.array([r["step"] for r in records]), values=np.array([r["radius"] for r in records]))
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(1, color=GREY, lw=1)
+    for layer, line in enumerate(found["values"].T):
+        axes.semilogy(found["steps"], line, lw=2, label=f"layer {layer}")
+    axes.set(xlabel="step of training", ylabel="largest spectral radius", xlim=(0, found["steps"][-1]))
+    axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    figure.legend(loc="outside right upper", reverse=True)
+    return figure, found

@@ -124,7 +124,7 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
 
     figure = Figure(figsize=(8.2, 3.5))
     _heat_map(figure.add_axes((0.07, 0.15, 0.36, 0.80)), M, chunk)
-    axes = figure.add_axes((0.53, 0.15, 0.46, 0.80))
+    axes = figure.add_axes((0.53, 0.15, 0.44, 0.80))
     t = np.arange(T + 1) + 0.5
     parts = (("■ through the state", 0, start, BLUE, 0.92), ("■ as a pair", start, T, ORANGE, 0.83))
     for name, a, b, colour, height in parts:
@@ -134,6 +134,7 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     axes.set(xlabel="token j (written)", ylabel="share left at the last token", xlim=(0.5, T + 0.5), ylim=(0, 1.02))
     few = [1, T // 2, T]  # ticks take most of the time of drawing
     figure.axes[0].set(xticks=few, yticks=few)
+    figure.axes[0].yaxis.set_label_coords(-0.15, 0.5)  # where it is, however wide the ticks
     axes.set(xticks=few, yticks=[0, 0.5, 1])
     half = half_life(decay)
     numbers = {

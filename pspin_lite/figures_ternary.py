@@ -179,7 +179,7 @@ def three_values(samples: Mapping[str, object]) -> Callable[..., tuple[Figure, d
         for height, colour, name in ((0.13, BLUE, "━ this scale"), (0.05, GREEN, "━ the best scale")):
             right.text(0.6, height, name, color=colour, transform=right.transAxes)
         right.set(xlabel="threshold / mean |w|", ylabel="relative error", xlim=(0, 2), ylim=(0, 1.02))
-        right.set(xticks=[0, 0.5, 1, 2], yticks=[0, 0.5, 1])
+        right.set(xticks=[0, 1, 2], yticks=[0, 0.5, 1])
         numbers = {
             "relative error": f"{error:.3f}",
             "share of zeros": f"{100 * zeros:.1f} %",

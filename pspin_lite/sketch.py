@@ -20,6 +20,17 @@ from .figures import styled
 POINTS = 72  # to the inch, in SVG files of matplotlib
 
 
+class Passage(str):
+    """A text to be read among the numbers of a figure, in a row of its own. The character at `mark` stands out."""
+
+    mark: int | None
+
+    def __new__(cls, text: str, mark: int | None = None) -> Passage:
+        made = super().__new__(cls, text)
+        made.mark = mark
+        return made
+
+
 @dataclass(frozen=True)
 class Panel:
     """What does not change: where the axes lie (as a share of the figure: left, bottom, width, height), their texts."""
@@ -134,7 +145,7 @@ def _axes(size, panels) -> tuple[Figure, list]:
         axes = figure.add_axes(p.place)
         axes.set(xlabel=p.xlabel, xlim=p.xlim, ylim=p.ylim, xticks=p.xticks)
         axes.set_yticks(p.yticks, p.yticklabels)
-        axes.set_ylabel(p.ylabel, labelpad=2)
+        axes.set_ylabel(p.ylabel, labelpad=4)
         axes.set_title(p.title, fontsize=11)
         found.append(axes)
     return figure, found

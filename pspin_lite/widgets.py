@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from .figures import styled
 from .lesson import show as show_figure
-from .sketch import Sketch
+from .sketch import Passage, Sketch
 
 Draw = Callable[..., tuple[Figure | Sketch, Mapping[str, object]]]
 
@@ -40,13 +40,29 @@ def svg(figure: Figure | Sketch) -> str:
 
 
 def table(numbers: Mapping[str, object]) -> str:
-    """One row; every value has its name in data-name, where browser tests look for it."""
+    """One row, and one more for each Passage; every value has its name in data-name, where browser tests look."""
+    passages = {name: value for name, value in numbers.items() if isinstance(value, Passage)}
     cells = "".join(
         f'<td style="padding:0 1.2em 0 0">{html.escape(name)}<br><b data-name="{html.escape(name)}">'
         f"{html.escape(value if isinstance(value, str) else format(value, '.3g'))}</b></td>"
         for name, value in numbers.items()
+        if name not in passages
     )
-    return f'<table style="font-size:90%"><tr>{cells}</tr></table>'
+    lines = "".join(
+        f'<div style="font-size:90%;margin-left:2px">'
+        f'<span style="display:inline-block;width:6em">{html.escape(name)}</span>'
+        f'<code data-name="{html.escape(name)}" style="white-space:pre">{_marked(text)}</code></div>'
+        for name, text in passages.items()
+    )
+    return f'<table style="font-size:90%"><tr>{cells}</tr></table>' + lines
+
+
+def _marked(text: Passage) -> str:
+    """On one line, whatever it holds, so that nothing beneath it moves."""
+    shown = [html.escape(letter if letter.isprintable() else "␣" if letter != "\n" else "⏎") for letter in text]
+    if text.mark is not None and text.mark < len(shown):
+        shown[text.mark] = f"<mark>{shown[text.mark]}</mark>"
+    return "".join(shown)
 
 
 class Explorer(ipw.VBox):

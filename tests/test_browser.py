@@ -17,8 +17,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import torch
 
+import pspin_lite as ps
 from pspin_lite import explore_attractor as explore
+from pspin_lite import explore_model
 
 NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "05_attractor.ipynb"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -116,7 +119,7 @@ def page(lab):
         page.set_default_timeout(RUN_ALL)
         assert page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')"), "a cell failed"
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-        page.wait_for_selector(".attractor-layer [data-name=verdict]")
+        page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
@@ -182,7 +185,7 @@ def two_spins(page) -> None:
 
 
 def layer_of_the_model(page) -> None:
-    """Its numbers depend on training; but the bound is proportional to gamma and to the scale."""
+    """Whatever was trained, the bound is proportional to gamma and to the scale."""
     box = page.locator(".attractor-layer")
     _, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
     bound = float(box.locator('[data-name="Lipschitz bound"]').inner_text())
@@ -192,11 +195,41 @@ def layer_of_the_model(page) -> None:
     page.wait_for_function(f"(expected) => Math.abs({find}.innerText / expected - 1) < 0.02", arg=100 * bound)
 
 
+def the_whole_model(page) -> None:
+    """K and gamma of the model that ships; its numbers from the same text."""
+    run = ps.trained("byte-lite")
+    windows = run.data()["held-out"].windows(6)
+    text = (torch.cat(part)[:, :256] for part in zip(*windows, strict=True))
+    moves = (
+        ("K", "ArrowRight", 1, (7, 1.0)),
+        ("gamma", "End", 1, (7, 4.0)),
+        ("K", "Home", 1, (0, 4.0)),
+        ("K", "ArrowRight", 2, (2, 4.0)),
+        ("gamma", "ArrowLeft", 2, (2, 2.0)),
+    )
+    points = [explore_model.USUAL, *(point for *_, point in moves)]
+    draw = explore_model.draw_grid(explore_model.measure(run.model, run.tokenizer, *text, points))
+    box = page.locator(".attractor-model")
+    sliders = dict(zip(("K", "gamma"), box.get_by_role("slider").all(), strict=True))
+    expect_numbers(box, draw(*explore_model.USUAL)[1])
+    assert box.locator("mark").count() == 0, "nothing differs yet"
+    sizes, pictures = {box.bounding_box()["height"]}, {box.locator("svg").inner_html()}
+    for name, key, times, point in moves:
+        move(sliders[name], key, times)
+        expect_numbers(box, draw(*point)[1])
+        assert box.locator("mark").count() == 2, "where the two texts part"
+        sizes.add(box.bounding_box()["height"])
+        pictures.add(box.locator("svg").inner_html())
+    assert len(sizes) == 1, "nothing beneath the widget moves"
+    assert len(pictures) == len(points)
+
+
 def test_numbers_follow_the_keyboard(page):
     """One test, because the notebook is run once for all of it."""
     random_map(page)
     two_spins(page)
     layer_of_the_model(page)
+    the_whole_model(page)
     assert page.evaluate("() => window.kernelErrors") == []
     assert page.complaints == []
     assert page.locator(".widget-error").count() == 0

@@ -114,6 +114,7 @@ def test_two_digits_are_worth_sixteen_bits(fast):
         for j in range(3):
             assert error(found[i, j], exact[i, j]) < 1e-4
     assert torch.equal(layer(x[:, 1:2]), found[:, 1:2]), "to the bit, whatever else is in the batch"
+    assert torch.equal(layer.quantized(), codes * torch.tensor(0.37)), "and out again, to look at"
 
 
 def test_half_weights_keep_float32_activations(fast):

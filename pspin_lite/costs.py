@@ -8,7 +8,6 @@ for the backward pass. Both are checked in the tests against what a run really d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from . import checks
 from .config import Config, PSpinConfig, TransformerConfig
@@ -193,10 +192,8 @@ def step_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> S
         below = layer * l + embedding + (L - l) * (spin_weights + ssm_weights)
         moments += [below + spin + 4 * D * inner]
         moments += [below + ssm + spin_weights - saved["attractor"] - saved["weights"] - norm]
-    # AdamW, matrix by matrix: a root and a quotient, and the quotient of the matrix before.
-    sizes = [V * D, *[D * D] * 5, 2 * D * inner, 2 * inner**2, D * inner]
-    adamw = weights + 4 * max(before + 2 * size for before, size in pairwise([0, *sizes]))
-    return StepMemory(weights, 2 * weights, layer * L + head, max(moments), adamw)
+    # The fused AdamW works in place: beside weights and moments there are the gradients alone.
+    return StepMemory(weights, 2 * weights, layer * L + head, max(moments), weights)
 
 
 def _pspin(cfg: Config) -> None:

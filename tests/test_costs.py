@@ -119,7 +119,7 @@ def test_saved_memory_is_predicted(name, tokens, steps):
         ("subword-lite", {}, 8, 256),  # two pieces of logits, one at a time
         ("byte-lite", dict(width=60, heads=3, inner=100, layers=3, vocab=300), 3, 77),
         ("byte-lite", dict(width=64, inner=1024, layers=1), 2, 300),  # the attractor is all
-        ("byte-lite", dict(width=256, inner=512), 1, 64),  # the optimizer is the peak
+        ("byte-lite", dict(width=256, inner=512), 1, 64),  # all gradients and little else
     ],
     ids=str,
 )

@@ -231,7 +231,7 @@ def test_what_cannot_be_exported(tmp_path):
         with pytest.raises(ValueError) as raised:
             deploy.export(model, tmp_path / "x")
         assert all(word in message(raised) for word in words), message(raised)
-    with pytest.raises(ValueError, match="model: got Linear, expected a model"):
+    with pytest.raises(ValueError, match="model: got Linear, expected a p-Spin network"):
         deploy.export(torch.nn.Linear(2, 2), tmp_path / "x")
     assert not list(tmp_path.iterdir())
     with pytest.raises(FileError, match="could not be written"):

@@ -131,6 +131,7 @@ class Sketch:
                 mfc=line.colour if line.filled else "white",
                 alpha=line.opacity,
                 clip_on=False,
+                solid_capstyle="butt",  # as SVG draws them
                 zorder=3,
             )
         for panel, x, y, text, colour in self.texts:

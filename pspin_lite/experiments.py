@@ -45,7 +45,7 @@ class Job:
 
 
 def jobs(group: str, arm: str) -> Iterator[Job]:
-    """Of an arm, as far as they are known: the last try needs the first three, the seeds need all four."""
+    """Of an arm, as far as they are known: the last try needs those before it, the seeds need all."""
     found, base = arms.arm(group, arm), f"{group}/{arm}"
     tries = list(_tries(found.tuned_as or base))
     if found.tuned_as is None:

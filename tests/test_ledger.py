@@ -79,7 +79,7 @@ def test_records_are_read_by_arm():
     found = records.seeds("smoke", "p-spin")
     assert list(found) == [1, 2, 3]
     assert records.bits("smoke", "p-spin")[1] == found[1]["summary"]["validation"]["held-out"]["bits_per_byte"]
-    assert len(records.tries("smoke", "p-spin")) == 4
+    assert len(records.tries("smoke", "p-spin")) == 5
     assert records.missing("smoke/p-spin") == []
     steps, values = records.curve(found[1])
     assert steps[0] == 0

@@ -1,6 +1,8 @@
 """Arms that the paper lacks: the p-Spin network with one part exchanged, so that each part can be told from the rest.
 
-mixer  "state space" (the paper's)   or "attention" (the Transformer's, rotary, normalised queries and keys)
+mixer  "state space" (the paper's)   or "long state space": its gate has a bias, which starts at -4, a decay of 98%;
+                                     without one every head starts with a decay near one half. Or "attention" (the
+                                     Transformer's, rotary, normalised queries and keys)
 mlp    "attractor" (the paper's)     or "spin": its nonlinearity once, Y = spin(W_ext X), which is K = 0 without the
                                      couplings that K = 0 does not use; or "swiglu", the Transformer's
 ternary  True (the paper's)          or False: W_ext and W_int in full precision
@@ -47,11 +49,21 @@ class Spin(nn.Module):
         return self.w_down(spin(self.w_ext(x)))
 
 
+class LongStateSpace(StateSpace):
+    def __init__(self, cfg: AblationConfig):
+        super().__init__(cfg)
+        self.w_g = nn.Linear(cfg.width, cfg.width)
+
+
+GATE_START = -4.0  # exp(-softplus(-4)) = 0.982
+MIXERS = {"state space": StateSpace, "long state space": LongStateSpace, "attention": Attention}
+
+
 class AblationBlock(nn.Module):
     def __init__(self, cfg: AblationConfig):
         super().__init__()
         self.norm_mixer, self.norm_mlp = nn.RMSNorm(cfg.width, EPS), nn.RMSNorm(cfg.width, EPS)
-        self.mixer = StateSpace(cfg) if cfg.mixer == "state space" else Attention(cfg)
+        self.mixer = MIXERS[cfg.mixer](cfg)
         if cfg.mlp == "attractor":  # has the name by which attractors are found and measured
             self.attractor = Attractor(cfg) if cfg.ternary else DenseAttractor(cfg)
         else:
@@ -67,6 +79,12 @@ class AblationBlock(nn.Module):
 class AblationLM(LanguageModel):
     def __init__(self, cfg: AblationConfig):
         super().__init__(cfg, (AblationBlock(cfg) for _ in range(cfg.layers)))
+
+    def init_weights(self) -> None:
+        super().init_weights()
+        for module in self.modules():
+            if isinstance(module, LongStateSpace):
+                nn.init.constant_(module.w_g.bias, GATE_START)
 
     def gain_of(self, linear: nn.Linear) -> float:
         return self.cfg.ternary_gain if isinstance(linear, TernaryLinear | DenseLinear) else self.cfg.gain

@@ -56,6 +56,7 @@ def _bytes() -> tuple[Arm, ...]:
         "k0-same-size": other("p-Spin without recurrence, made wider", mlp="spin", inner=486),
         "full-precision": other("p-Spin with full-precision weights", ternary=False),
         "attention": other("attention with the p-Spin MLP", mixer="attention", inner=236),
+        "long-gate": other("p-Spin with a gate that starts by keeping 98%", mixer="long state space"),
         "k1": ("p-Spin, K = 1", base.replace(micro_steps=1)),
         "k2": ("p-Spin, K = 2", base.replace(micro_steps=2)),
         "k10": ("p-Spin, K = 10", base.replace(micro_steps=10)),

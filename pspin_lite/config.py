@@ -121,7 +121,8 @@ class TransformerConfig(Config):
 class AblationConfig(PSpinConfig):
     """The p-Spin network with a part exchanged, to find out which part earns what. The paper has none of these."""
 
-    mixer: str = "state space"  # or "attention": the Transformer's, with as many key-value heads as heads
+    mixer: str = "state space"  # or "long state space", whose gate has a bias and starts by keeping 98% a token; or
+    # "attention": the Transformer's, with as many key-value heads as heads
     mlp: str = "attractor"  # or "spin": Y = spin(Z) without recurrence (K = 0), so without W_int; or "swiglu"
     ternary: bool = True  # False: W_ext and W_int in full precision
 
@@ -134,7 +135,7 @@ class AblationConfig(PSpinConfig):
             raise checks.wrong("heads", self.heads, "heads of an even width (rotary positions turn pairs)")
 
 
-_WORDS = {"mixer": ("state space", "attention"), "mlp": ("attractor", "spin", "swiglu")}
+_WORDS = {"mixer": ("state space", "long state space", "attention"), "mlp": ("attractor", "spin", "swiglu")}
 
 
 def _check_field(name: str, value: object) -> None:

@@ -17,6 +17,7 @@ BASE = ps.preset("byte-smoke")
 VARIANTS = [
     *(dict(mixer=mixer, mlp=mlp) for mixer in ("state space", "attention") for mlp in ("attractor", "spin", "swiglu")),
     *(dict(mlp=mlp, ternary=False) for mlp in ("attractor", "spin")),
+    dict(mixer="long state space"),
 ]
 
 
@@ -73,6 +74,20 @@ def test_full_precision_is_the_network_whose_weights_are_ternary_already():
             codes, scale = ps.ternary.quantize(linear.weight)
             linear.weight.data = codes * scale
     torch.testing.assert_close(dense(tokens()), ours(tokens()))
+
+
+def test_the_long_gate_starts_by_keeping_98_percent():
+    """With weights of 0 the log decay is -softplus(bias), for every token."""
+    model = ps.build(ablation(mixer="long state space"))
+    mixer, seen = model.blocks[0].mixer, []
+    mixer.w_g.weight.data.zero_()
+    chunked = ps.state_space.chunked
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ps.state_space, "chunked", lambda q, k, v, g, *rest: seen.append(g) or chunked(q, k, v, g, *rest))
+        model(tokens())
+    assert seen[0].exp().min().item() == pytest.approx(0.982, abs=1e-3)
+    assert seen[0].exp().max().item() == pytest.approx(0.982, abs=1e-3)
+    assert mixer.w_g.bias.requires_grad
 
 
 def test_attention_with_swiglu_is_the_transformer():

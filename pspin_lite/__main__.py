@@ -49,10 +49,6 @@ def main(argv: list[str] | None = None) -> int:
         from . import equations
 
         return equations.main(write=args.write)
-    if args.command == "experiments":
-        from . import experiments
-
-        return experiments.main(args.only, args.out, args.minutes, args.list)
     if args.command == "ledger":
         from . import ledger
 

@@ -1,4 +1,4 @@
-"""The commands around a run: train, evaluate, generate, export. What goes wrong is said in one line."""
+"""The commands around a run: train, evaluate, generate, export, experiments. What goes wrong is said in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def main(args: argparse.Namespace) -> int:
     from .nonfinite import NonFinite
 
     try:
-        return dict(train=train, evaluate=evaluate, generate=generate, export=export)[args.command](args)
+        known = dict(train=train, evaluate=evaluate, generate=generate, export=export, experiments=experiments)
+        return known[args.command](args)
     except KeyboardInterrupt:
         return STOPPED["SIGINT"]
     except BrokenPipeError:  # whoever read the text has had enough
@@ -49,6 +50,13 @@ def train(args: argparse.Namespace) -> int:
         cfg = config.preset(args.preset).replace(**changes)
         run = training.train(cfg, args.out, **more, **settings)
     return STOPPED.get(run.stopped, 0)
+
+
+def experiments(args: argparse.Namespace) -> int:
+    from . import experiments
+
+    stopped = experiments.main(args.only, args.out, args.minutes, args.list)
+    return STOPPED.get(stopped, 0)
 
 
 def change(words: str) -> tuple[str, object]:

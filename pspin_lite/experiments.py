@@ -104,8 +104,9 @@ def plan() -> list[tuple[str, Job | None]]:
     return order
 
 
-def work(only: list[str], out: Path, minutes: float | None = None, stop=None) -> int:
-    """Runs what is missing. -> how many runs were finished. minutes: start no further run after them."""
+def work(only: list[str], out: Path, minutes: float | None = None, stop=None) -> tuple[int, str | None]:
+    """Runs what is missing. -> how many runs were finished, and what stopped it early. minutes: start no further run
+    after them."""
     torch.set_num_threads(1)
     done, begin = 0, time.monotonic()
     while minutes is None or time.monotonic() - begin < 60 * minutes:
@@ -123,14 +124,14 @@ def work(only: list[str], out: Path, minutes: float | None = None, stop=None) ->
             else:
                 failure = None
             if run.stopped:
-                return done
+                return done, run.stopped
             keep(job, run, failure)
             print(f"{job.name}: {score(files.read_json(job.record)):.4f} bits/byte", flush=True)
             done += 1
             break
         else:
-            return done
-    return done
+            break
+    return done, None
 
 
 def wanted(name: str, only: list[str]) -> bool:
@@ -181,7 +182,8 @@ def flops_a_step(cfg: Config) -> int:
     return cfg.batch * measure.flops(lambda: model.loss(tokens, tokens).backward())
 
 
-def main(only: list[str], out: str, minutes: float | None, listing: bool) -> int:
+def main(only: list[str], out: str, minutes: float | None, listing: bool) -> str | None:
+    """-> what stopped the work early, if anything did."""
     for prefix in only:
         if not any(wanted(name, [prefix]) for name, _ in plan()):
             raise checks.wrong("experiment", repr(prefix), "GROUP, GROUP/ARM or a run's name (see --list)")
@@ -190,6 +192,5 @@ def main(only: list[str], out: str, minutes: float | None, listing: bool) -> int
             if wanted(name, only):
                 state = "waits for others" if job is None else "missing" if not job.record.exists() else ""
                 print(f"{name:<44}", state or f"{score(files.read_json(job.record)):.4f} bits/byte")
-        return 0
-    work(only, Path(out), minutes)
-    return 0
+        return None
+    return work(only, Path(out), minutes)[1]

@@ -10,6 +10,7 @@ from helpers import message
 
 import pspin_lite as ps
 from pspin_lite import arms, experiments, files, nonfinite, training
+from pspin_lite.__main__ import main
 from pspin_lite.runs import Run
 
 STORED = sorted(experiments.RECORDS.glob("*/*/*.json"))
@@ -88,8 +89,8 @@ def test_continual_arms_take_over_what_was_tuned(monkeypatch, tmp_path):
 
 def test_from_tries_to_seeds(empty, capsys):
     assert [job for _, job in experiments.plan()].count(None) == 8, "eight tries are known, the rest waits for them"
-    assert experiments.work([], empty / "runs") == 16
-    assert experiments.work([], empty / "runs") == 0, "nothing is done twice"
+    assert experiments.work([], empty / "runs") == (16, None)
+    assert experiments.work([], empty / "runs") == (0, None), "nothing is done twice"
     for arm in ("p-spin", "transformer"):
         records = {path.stem: files.read_json(path) for path in (empty / "records/smoke" / arm).iterdir()}
         tries = {name: experiments.score(record) for name, record in records.items() if name.startswith("try-")}
@@ -108,17 +109,19 @@ def test_from_tries_to_seeds(empty, capsys):
             assert record["probe"]
             assert record["summary"]["flops_a_step"] > 0
             assert "loss" not in records[best], "a try keeps its result alone"
-    assert experiments.main([], str(empty), None, listing=True) == 0
+    assert experiments.main([], str(empty), None, listing=True) is None
     assert "missing" not in capsys.readouterr().out
 
 
 def test_an_interrupted_run_goes_on(empty):
     stop = threading.Event()
     stop.set()
-    assert experiments.work([], empty / "runs", stop=stop) == 0
+    done, stopped = experiments.work([], empty / "runs", stop=stop)
+    assert done == 0
+    assert stopped
     assert not list((empty / "records").rglob("*.json"))
     name = "smoke/p-spin/try-0.0008-1"
-    assert experiments.work([name], empty / "runs") == 1
+    assert experiments.work([name], empty / "runs") == (1, None)
     assert (experiments.RECORDS / f"{name}.json").exists()
 
 
@@ -127,7 +130,7 @@ def test_a_run_in_use_is_passed_over(empty):
     other = Run(empty / "runs" / name)
     other.folder.mkdir(parents=True)
     other.hold()
-    assert experiments.work(["smoke/p-spin"], empty / "runs", minutes=1) == 3, "the other tries"
+    assert experiments.work(["smoke/p-spin"], empty / "runs", minutes=1) == (3, None), "the other tries"
     other.release()
 
 
@@ -155,6 +158,15 @@ def test_names(empty):
     with pytest.raises(ValueError) as raised:
         experiments.main(["smoke/gpt"], str(empty), None, listing=True)
     assert "smoke/gpt" in message(raised)
+
+
+def test_the_command_says_what_is_wrong_in_one_line(capsys):
+    assert main(["experiments", "--list", "smoke/gpt"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "smoke/gpt" in said
+    assert main(["experiments", "--list", "smoke"]) == 0
+    assert "smoke/p-spin/seed-1" in capsys.readouterr().out
 
 
 # The records that are stored

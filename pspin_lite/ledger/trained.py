@@ -66,7 +66,6 @@ def _level(group: str, names: tuple[str, ...], seed: int) -> dict[str, np.ndarra
     return {name: np.array(records.seeds(group, name)[seed]["loss"])[LEVEL] for name in names}
 
 
-BYTES = tuple(arm.name for arm in arms.GROUPS["bytes-1"])
 COMPARED = ("p-spin", "transformer", "swiglu", "k0-same-size", "full-precision")
 
 

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+# matplotlib remembers where fonts lie. A memory shared with environments that are gone sends it to other fonts.
+export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-TABLES = ("state-space", "attractor", "loss", "step", "decode", "early-stopping")
+TABLES = ("state-space", "attractor", "loss", "step", "decode", "early-stopping", "widgets")
 PARTS = ("attractor", "ternary", "state-space", "fla")
 
 

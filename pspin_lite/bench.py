@@ -4,7 +4,7 @@ Seconds are shown to give an idea of size; only the ratios are worth quoting, an
 busy machine. "rate" is arithmetic per second relative to a large matrix product's in the same run. Memory is the peak
 of all tensors above what existed before.
 
-The tables are in `bench_parts` (state space, attractor, loss) and `bench_models` (whole models).
+The tables are in `bench_parts` (state space, attractor, loss, widgets) and `bench_models` (whole models).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ TABLES = {
     "step": bench_models.steps,
     "decode": bench_models.decoding,
     "early-stopping": bench_models.early,
+    "widgets": bench_parts.widgets,
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables of `make bench` on the parts of a model: state space, attractor, loss. Others' implementations beside ours."""
+"""Tables of `make bench` on state space, attractor, loss and widgets. Others' implementations beside ours."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from . import attractor, measure, state_space, ternary
+from . import attractor, explore_attractor, measure, state_space, ternary
 from .bench_tools import Calls, both_ways, product, show
 from .loss import linear_cross_entropy
+from .widgets import svg
 
 
 def state_spaces(quick: bool) -> None:
@@ -144,3 +145,17 @@ def losses(quick: bool) -> None:
         time_cells = [f"{times[name]:.2f}", f"{times[name] / times['ours']:.2f}"]
         rows.append([name, *time_cells, f"{memory[name] / 1e6:.0f}", f"{memory[name] / memory['ours']:.2f}"])
     show(f"Loss of the subword head, forward and backward, {n} tokens, |V| = {V}", rows)
+
+
+def widgets(quick: bool) -> None:
+    """A move of a slider, from its value to SVG text, against the same picture by matplotlib alone."""
+    drawn = {
+        "random spins": lambda: explore_attractor.draw_random(K=5, gamma=0.5, scale=3.0)[0],
+        "two spins": lambda: explore_attractor.draw_two_spins(kind="agree", K=5, gamma=0.5, scale=4.0)[0],
+    }
+    rows = [["", "ms", "share of matplotlib's"]]
+    for name, draw in drawn.items():
+        calls = {"ours": lambda draw=draw: draw().svg(), "theirs": lambda draw=draw: svg(draw().figure())}
+        took = measure.Race(2 if quick else 9)(calls)
+        rows.append([name, f"{took['ours'] * 1e3:.0f}", f"{took['ours'] / took['theirs']:.2f}"])
+    show("Redraw of a widget at a move of its slider (the aim: under 100 ms)", rows)

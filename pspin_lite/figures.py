@@ -5,7 +5,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -183,11 +183,15 @@ def architecture() -> Figure:
     return figure
 
 
-def main(path: Path = PICTURE) -> None:
-    """Writes docs/architecture.svg, with text as outlines: it looks the same everywhere."""
+def outlines(path: Path, draw: Callable[[], Figure]) -> None:
+    """Writes an SVG with text as outlines: it looks the same everywhere."""
     with mpl.rc_context(STYLE | {"svg.fonttype": "path"}):
-        architecture().savefig(path, metadata={"Date": None})
+        draw().savefig(path, metadata={"Date": None})
     print(f"wrote {path.parent.name}/{path.name}")
+
+
+def main(path: Path = PICTURE) -> None:
+    outlines(path, architecture)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def attractors(steps: Sequence[int], panels: Mapping[str, np.ndarray], edge: flo
     figure = Figure(figsize=(9.0, 5.0), layout="constrained")
     for axes, (name, values) in zip(figure.subplots(2, 2).flat, panels.items(), strict=True):
         for layer, colour in zip(range(values.shape[1]), CYCLE, strict=False):
-            axes.plot(steps, values[:, layer], color=colour, label=f"layer {layer + 1}")
+            axes.plot(steps, values[:, layer], color=colour, label=f"layer {layer}")
         if name in ("radius", "residual"):
             axes.set_yscale("log")
         else:

@@ -222,7 +222,7 @@ def test_bench_runs():
     found = run(sys.executable, "-m", "pspin_lite", "bench", "--quick")
     assert found.returncode == 0, found.stderr
     tables = ("Gated state space at the byte", "Attractor", "Loss of", "A whole training step", "Early stopping")
-    for table in (*tables, "A token at batch 1"):
+    for table in (*tables, "A token at batch 1", "Redraw of a widget"):
         assert table in found.stdout
     assert "torchdeq" in found.stdout
     assert "fla naive_chunk_simple_gla" in found.stdout

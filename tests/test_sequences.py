@@ -348,20 +348,18 @@ def test_pickled_for_a_worker_it_is_small_and_the_same(kind, corpus, stream):
 def test_a_cached_split_of_local_bytes_needs_neither_datasets_nor_tokenizers(corpus, own):
     data = ps.sequences.open(corpus, "bytes", length=8)
     code = f"""
-import sys, time
+import sys
 import torch
 import pspin_lite as ps
-start = time.perf_counter()
 data = ps.sequences.open({str(corpus._paths[0].parent)!r}, "bytes", length=8)
 next(data.batches())
-print(time.perf_counter() - start, data.tokens)
+print(data.tokens)
 print([name for name in ("datasets", "tokenizers", "pyarrow", "pandas", "huggingface_hub") if name in sys.modules])
 """
     found = subprocess.run([sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True)
     first, second = found.stdout.splitlines()
     assert second == "[]"
-    assert int(first.split()[1]) == data.tokens
-    assert float(first.split()[0]) < 2
+    assert int(first) == data.tokens
 
 
 # Orders in time

@@ -75,7 +75,7 @@ def _continual() -> tuple[Arm, ...]:
             f"{arms[name].says}, {says}",
             arms[name].cfg.replace(steps=4800, cooldown=0),
             f"bytes-1/{name}",
-            dict(corpus="sotu-eras", order=order, validate_every=400, validate_tokens=4096, probe_every=None),
+            dict(corpus="sotu-eras", order=order, validate_every=400, final_tokens=4096, probe_every=None),
         )
         for order, says in orders.items()
         for name in ("p-spin", "transformer", "swiglu", "k0-same-size")

@@ -27,9 +27,9 @@ from .runs import Run, in_json
 
 TRIES = len(arms.RATES) + 1
 RECORDS = Path(__file__).resolve().parent / "records"
-FULL = dict(validate_tokens=8192, final_tokens=262144, micro_batch=16)  # of a full run; probed at each fifth of it
+FULL = dict(validate_tokens=4096, final_tokens=131072, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
-POSITION_WINDOWS = 256  # of each split, for the loss by position in the window
+POSITION_WINDOWS = 256  # of held-out, for the loss by position in the window
 SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the group of that name
 
 
@@ -160,7 +160,7 @@ def keep(job: Job, run: Run, failure: str | None = None) -> None:
             position={
                 split: _short(evaluation.by_position(run.model, data, POSITION_WINDOWS))
                 for split, data in run.data().items()
-                if split != "train"
+                if split == "held-out"
             },
         )
     job.record.parent.mkdir(parents=True, exist_ok=True)

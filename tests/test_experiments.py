@@ -105,7 +105,7 @@ def test_from_tries_to_seeds(empty, capsys):
             assert f"try-{model['lr']:g}-{model['gain']:g}" == best
             assert len(record["loss"]) == len(record["norm"]) == 12
             assert record["noise"]
-            assert record["position"]["recent"]["from"] == [0, 1, 2, 4, 8]
+            assert record["position"]["held-out"]["from"] == [0, 1, 2, 4, 8]
             assert record["probe"]
             assert record["summary"]["flops_a_step"] > 0
             assert "loss" not in records[best], "a try keeps its result alone"

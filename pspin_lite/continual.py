@@ -1,0 +1,80 @@
+"""Learning a text in the order it was written (the group "continual" of arms.py): what is followed, what is lost.
+
+    era          a year whose speech is kept for validation; there is one every twenty years
+    A[e, s]      bits per byte on era e after s training steps
+    passed[e]    the share of training by which the text had reached era e
+    online       bits per byte of every sequence before it is learned, over the whole pass: how well the text is followed
+    forgotten    A[e, end] - min over s of A[e, s]: how much worse an era is in the end than at its best (Chaudhry et
+                 al. 2018, arXiv:1801.10112, for losses instead of accuracies)
+    order        A[e, end] after the text in order, minus A[e, end] after the same sequences mixed: what the order costs
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from . import arms, corpora, records
+
+GROUP, CORPUS = "continual", "sotu-eras"
+ORDERS = ("time", "mixed", "replay")
+LAST = 3  # eras that no later text could have overwritten: not counted as forgotten or kept
+
+
+@dataclass(frozen=True)
+class Eras:
+    years: tuple[str, ...]
+    steps: np.ndarray  # [S]
+    bits: np.ndarray  # [E,S]: A
+
+    def forgotten(self) -> np.ndarray:
+        """[E]"""
+        return self.bits[:, -1] - self.bits.min(1)
+
+
+def eras(record: dict) -> Eras:
+    """Of the record of a run."""
+    years = tuple(dict.fromkeys(one["split"] for one in record["validation"]))
+    curves = [records.curve(record, year) for year in years]
+    return Eras(years, curves[0][0], np.stack([bits for _, bits in curves]))
+
+
+def online(record: dict, start: int = 500) -> float:
+    """From step `start` on: the warm-up tells nothing of following. What is replayed is not new and does not count.
+    Bytes only: a nat a token is a nat a byte."""
+    replays = str(record["data"]["train"]["order"]).startswith("replay")
+    return float(np.mean(record["loss"][start :: 2 if replays else 1]) / math.log(2))
+
+
+@cache
+def passed() -> dict[str, float]:
+    """Era -> the share of the training text that was written before it."""
+    corpus = corpora.open(CORPUS)
+    sizes = [(row["name"][:4], len(row["text"].encode()) + 1) for row in corpus.rows("train")]
+    total = sum(size for _, size in sizes)
+    return {era: sum(size for year, size in sizes if year < era) / total for era in corpus.splits if era != "train"}
+
+
+def models() -> tuple[str, ...]:
+    """The arms of bytes-1 that learn in time."""
+    return tuple(dict.fromkeys(arm.name.rpartition("-")[0] for arm in arms.GROUPS[GROUP]))
+
+
+def forgotten(model: str, order: str) -> dict[int, float]:
+    """Mean over the eras but the last, by seed."""
+    found = records.seeds(GROUP, f"{model}-{order}")
+    return {seed: float(eras(record).forgotten()[:-LAST].mean()) for seed, record in found.items()}
+
+
+def cost_of_order(model: str, order: str = "time") -> dict[int, np.ndarray]:
+    """[E] by seed, against the same sequences mixed."""
+    found, mixed = (records.seeds(GROUP, f"{model}-{one}") for one in (order, "mixed"))
+    return {seed: eras(found[seed]).bits[:, -1] - eras(mixed[seed]).bits[:, -1] for seed in found if seed in mixed}
+
+
+def followed(model: str, order: str = "time") -> dict[int, float]:
+    """Online bits per byte, by seed."""
+    return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-{order}").items()}

@@ -1,12 +1,12 @@
 """Learning a text in the order it was written (the group "continual" of arms.py): what is followed, what is lost.
 
-    era          a year whose speech is kept for validation; there is one every twenty years
-    A[e, s]      bits per byte on era e after s training steps
-    passed[e]    the share of training by which the text had reached era e
-    online       bits per byte of every sequence before it is learned, over the whole pass: how well the text is followed
-    forgotten    A[e, end] - min over s of A[e, s]: how much worse an era is in the end than at its best (Chaudhry et
-                 al. 2018, arXiv:1801.10112, for losses instead of accuracies)
-    order        A[e, end] after the text in order, minus A[e, end] after the same sequences mixed: what the order costs
+era          a year whose speech is kept for validation; there is one every twenty years
+A[e, s]      bits per byte on era e after s training steps
+passed[e]    the share of training by which the text had reached era e
+online       bits per byte of every sequence before it is learned, over the whole pass: how well it is followed
+forgotten    A[e, end] - min over s of A[e, s]: how much worse an era is in the end than at its best (Chaudhry et
+             al. 2018, arXiv:1801.10112, for losses instead of accuracies)
+order        A[e, end] after the text in order, minus A[e, end] after the same sequences mixed: what the order costs
 """
 
 from __future__ import annotations

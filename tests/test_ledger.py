@@ -13,7 +13,7 @@ from pspin_lite.ledger import counted, trained
 CLAIMS = {claim.id: claim for claim in ledger.claims()}
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _SMALL = (0, 1, 2, 3, 5, 8, 10, 15, 16, 20, 32, 64, 127, 200, 256, 512, 2048, 8192, 95, 99)
-SETTINGS = {*map(str, _SMALL), "8,000", "64,000", "04", "07"}  # steps, lengths, seeds, percentiles, notebooks
+SETTINGS = {*map(str, _SMALL), "8,000", "64,000", "236", "04", "07"}  # steps, lengths, seeds, percentiles, notebooks
 QUICK = sorted(set(counted.MEASURES) - {"bytes-a-token"})  # that one has its own test in test_metrics
 
 

@@ -22,7 +22,7 @@ VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
 HEADLINES = (  # the claims that README shows
     *("eight-times", "control", "eight-times-bytes", "control-bytes", "recurrence", "swiglu", "precision", "mixer"),
     *("smooth", "damped", "compression", "memory-k", "exact-trained", "exact-random", "contracts", "lipschitz"),
-    *("energy", "additions", "logits-memory", "time-a-step"),
+    *("energy", "additions", "logits-memory", "time-a-step", "credit", "retention", "followed"),
 )
 BEGIN, END = "<!-- results: written by python -m pspin_lite ledger --write -->", "<!-- end of results -->"
 INTRODUCTION = (

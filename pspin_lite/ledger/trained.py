@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from .. import arms, evaluation, records, runs, stability
+from .. import arms, continual, evaluation, records, runs, stability
 from . import FAILS, HOLDS, PART, WAITS, Measured
 
 LEVEL = slice(1000, 6500)  # steps at full learning rate: neither warm-up nor cool-down
@@ -213,6 +213,44 @@ def cost() -> Measured:
     return Measured(FAILS if values["time"] > 1 else HOLDS, text, values)
 
 
+IN_TIME = [f"{continual.GROUP}/{model}-time" for model in continual.models()]
+
+
+@wants(*IN_TIME, *(name.replace("-time", "-replay") for name in IN_TIME))
+def retention() -> Measured:
+    """How much worse old speeches have become since they were known best."""
+    lost = {model: continual.forgotten(model, "time") for model in continual.models()}
+    mine = lost.pop("p-spin")
+    gaps = [records.difference(mine, other) for other in lost.values()]
+    values = {f"f_{model.replace('-', '_')}": records.mean(x) for model, x in lost.items()}
+    values |= dict(mine=records.mean(mine), spread=records.spread(mine))
+    values |= dict(replayed=records.mean(continual.forgotten("p-spin", "replay")))
+    values |= dict(gap=gaps[0].mean, width=gaps[0].half_width)
+    text = (
+        "after 236 years in order, speeches of earlier eras cost {mine:.3f} ± {spread:.3f} bits per byte more than "
+        "when they were known best; same-size K = 0 {f_k0_same_size:.3f}, SwiGLU {f_swiglu:.3f}, Transformer "
+        "{f_transformer:.3f} (p-Spin against it {gap:+.3f} ± {width:.3f}). With every other sequence a replayed one: "
+        "{replayed:.3f}"
+    )
+    calm = all(gap.clear and gap.mean < 0 for gap in gaps)
+    kept = values["mine"] < CLOSE
+    return Measured(HOLDS if kept or calm else PART if gaps[0].clear and gaps[0].mean < 0 else FAILS, text, values)
+
+
+@wants(*IN_TIME)
+def followed() -> Measured:
+    """Every sequence costs what it costs before it is learned: the text, transmitted once."""
+    cost = {model: continual.followed(model) for model in continual.models()}
+    gap = records.difference(cost["p-spin"], cost["transformer"])
+    values = {model.replace("-", "_"): records.mean(x) for model, x in cost.items()}
+    text = (
+        "online bits per byte over 236 years in order: p-Spin {p_spin:.3f}, same-size K = 0 {k0_same_size:.3f}, SwiGLU "
+        "{swiglu:.3f}, Transformer {transformer:.3f}; p-Spin against the Transformer {gap:+.3f} ± {width:.3f}"
+    )
+    values |= dict(gap=gap.mean, width=gap.half_width)
+    return Measured(HOLDS if gap.mean < CLOSE else FAILS if gap.clear else PART, text, values)
+
+
 B1, B64, S1, S64 = "bytes-1", "bytes-64", "subwords-1", "subwords-64"
 MEASURES = {
     "eight-times": compared((S1, "p-spin"), (S64, "transformer"), ". p-Spin: 8,000 sequences; Transformer: 64,000"),
@@ -233,4 +271,6 @@ MEASURES = {
     "contracts": contracts,
     "credit": credit,
     "cost": cost,
+    "retention": retention,
+    "followed": followed,
 }

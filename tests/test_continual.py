@@ -1,0 +1,89 @@
+"""Measures of continual learning, on made-up runs whose answers are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pspin_lite import arms, continual, ledger, records
+from pspin_lite.ledger import trained
+
+YEARS = ("1803", "1823", "1843", "1863")
+
+
+def made(bits, loss=(1.0,) * 8, order="time of 8"):
+    """A record: bits [E,S] at the steps 0, 4 and 8."""
+    validation = [
+        dict(step=4 * s, split=year, bits_per_byte=bits[e][s]) for s in range(3) for e, year in enumerate(YEARS)
+    ]
+    return dict(validation=validation, loss=list(loss), data=dict(train=dict(order=order)))
+
+
+TIME = made([[8, 2.0, 2.5], [8, 2.4, 2.4], [8, 3, 2.1], [8, 3, 2]])
+MIXED = made([[8, 2.5, 2.2], [8, 2.5, 2.3], [8, 2.5, 2.2], [8, 3, 2.5]], order="mixed of 8")
+
+
+def test_eras_of_a_record():
+    found = continual.eras(TIME)
+    assert found.years == YEARS
+    assert found.steps.tolist() == [0, 4, 8]
+    assert found.bits.shape == (4, 3)
+    np.testing.assert_allclose(found.forgotten(), [0.5, 0, 0, 0])
+
+
+def test_online_counts_what_is_new():
+    loss = [9.0, 9.0, 1.0, 5.0, 1.0, 5.0, 1.0, 5.0]
+    assert continual.online(made(np.ones((4, 3)), loss), start=2) == pytest.approx(3 / math.log(2))
+    replayed = made(np.ones((4, 3)), loss, "replay of 8")
+    assert continual.online(replayed, start=2) == pytest.approx(1 / math.log(2)), "every other one was replayed"
+
+
+def test_shares_of_the_text_before_an_era():
+    found = continual.passed()
+    assert list(found) == [str(year) for year in range(1803, 2024, 20)]
+    shares = list(found.values())
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.05
+    assert 0.95 < shares[-1] < 1
+
+
+@pytest.fixture
+def study(monkeypatch):
+    """Three seeds of every arm; `lost` is what each model forgets in time, `behind` what it costs online."""
+
+    def make(lost, behind):
+        def seeds(group, arm):
+            assert group == "continual"
+            model, _, order = arm.rpartition("-")
+            kept = 0.1 if order == "replay" else lost[model]
+            bits = [[8, 2.0, 2.0 + kept]] + [[8, 2, 2]] * 3
+            return {n: made(bits, np.full(600, 1.5 + behind[model] + n / 1000), f"{order} of 600") for n in arms.SEEDS}
+
+        monkeypatch.setattr(records, "seeds", seeds)
+        monkeypatch.setattr(records, "missing", lambda *names: [])
+
+    return make
+
+
+def test_verdicts_follow_the_runs(study):
+    models = continual.models()
+    assert models[0] == "p-spin"
+    same = dict.fromkeys(models, 0.0)
+    study(dict.fromkeys(models, 0.3), same)
+    assert trained.retention().verdict == ledger.FAILS
+    assert trained.followed().verdict == ledger.HOLDS
+    assert "0.300" in trained.retention().said()
+    study(dict.fromkeys(models, 0.3) | {"p-spin": 0.01}, same | {"p-spin": 0.1})
+    assert trained.retention().verdict == ledger.HOLDS
+    assert trained.followed().verdict == ledger.FAILS
+    study(dict(zip(models, (0.2, 0.3, 0.1, 0.3), strict=True)), same)
+    assert trained.retention().verdict == ledger.PART
+    assert continual.forgotten("p-spin", "replay") == pytest.approx(dict.fromkeys(arms.SEEDS, 0.1))
+
+
+def test_the_order_costs_what_the_mixed_text_does_not(monkeypatch):
+    runs = {"p-spin-time": TIME, "p-spin-mixed": MIXED}
+    monkeypatch.setattr(records, "seeds", lambda group, arm: {1: runs[arm]})
+    np.testing.assert_allclose(continual.cost_of_order("p-spin")[1], [0.3, 0.1, -0.1, -0.5])

@@ -28,6 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     study.add_argument("only", nargs="*", metavar="NAME", help="GROUP, GROUP/ARM or one run; default: all")
     study.add_argument("--list", action="store_true", help="what there is, and what is still to do")
     study.add_argument("--out", default="runs/experiments", metavar="FOLDER", help="of the runs (default: %(default)s)")
+    study.add_argument("--again", action="store_true", help="repeat the named runs, which are on record, and compare")
     study.add_argument("--minutes", type=float, metavar="X", help="start no further run after them")
     ledger = commands.add_parser("ledger", help="every claim of the paper, its measurement and its verdict")
     ledger.add_argument("--write", action="store_true", help="measure anew, and write results and README's table")

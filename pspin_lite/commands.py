@@ -55,7 +55,7 @@ def train(args: argparse.Namespace) -> int:
 def experiments(args: argparse.Namespace) -> int:
     from . import experiments
 
-    stopped = experiments.main(args.only, args.out, args.minutes, args.list)
+    stopped = experiments.main(args.only, args.out, args.minutes, args.list, args.again)
     return STOPPED.get(stopped, 0)
 
 

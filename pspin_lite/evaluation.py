@@ -112,7 +112,7 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
                 values = dict(
                     radius=radius.max().item(),
                     residual=changes[-1].item() if len(changes) else 0.0,
-                    gradient_error=_gradient_error(z, w_int, gamma, layer.cfg.micro_steps),
+                    gradient_error=gradient_error(z, w_int, gamma, layer.cfg.micro_steps),
                     zeros_ext=_zeros(layer.w_ext.quantized()),
                     zeros_int=_zeros(layer.w_int.quantized()),
                     gamma=gamma.abs().mean().item(),
@@ -128,7 +128,7 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
 CONVERGED = 64  # steps that count as all of them
 
 
-def _gradient_error(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> float:
+def gradient_error(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> float:
     """Of the gradient with respect to the drive, for one random direction a token."""
     z = z.detach().requires_grad_()
     cotangent = torch.randn(len(z), len(gamma), generator=torch.Generator().manual_seed(0)).to(z)

@@ -3,6 +3,7 @@
     python -m pspin_lite experiments --list            what there is, and what is still to do
     python -m pspin_lite experiments                   all that is missing, one run after the other
     python -m pspin_lite experiments bytes-1/p-spin    that arm alone: its tries, then its seeds
+    python -m pspin_lite experiments NAME --again      a run that is on record once more, beside the record
 
 Several processes may work side by side: each takes a run that nobody works on. An interrupted run goes on.
 A run's name is GROUP/ARM/try-RATE-SCALE or GROUP/ARM/seed-N; its folder lies under --out, its record under
@@ -140,7 +141,27 @@ def wanted(name: str, only: list[str]) -> bool:
 
 def keep(job: Job, run: Run, failure: str | None = None) -> None:
     """Writes the record of a run that is finished, or has left the finite numbers (`failure`)."""
-    record = dict(
+    job.record.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in record(job, run, failure).items())
+    files.write_text(job.record, "{\n" + ",\n".join(lines) + "\n}")  # a line for each entry, whatever its length
+
+
+def again(name: str, out: Path) -> dict:
+    """Repeats a run of the study in the folder `out`. -> its record; the stored one stays as it is."""
+    known = {found: job for found, job in plan() if job is not None and job.record.exists()}
+    if name not in known:
+        raise checks.wrong("experiment", repr(name), "the name of a run that is on record (see --list)")
+    job = known[name]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return record(job, training.train(job.cfg, out, show=False, **job.settings))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def record(job: Job, run: Run, failure: str | None = None) -> dict:
+    found = dict(
         command=f"python -m pspin_lite experiments {job.name}",
         config=run.config,
         environment=files.read_json(run.folder / "environment.json")["starts"][-1],
@@ -148,24 +169,22 @@ def keep(job: Job, run: Run, failure: str | None = None) -> None:
         failure=failure,
         summary=None if failure else run.summary | dict(flops_a_step=flops_a_step(run.cfg)),
     )
-    if "/try-" not in job.name:
-        steps = run.metrics("step")
-        record |= dict(
-            loss=[round(step["loss"], 3) for step in steps],
-            norm=[float(f"{step['norm']:.3g}") for step in steps],
-            validation=[_short(one) for one in run.metrics("validation")],
-            attractor=[_short(one) for one in run.metrics("attractor")],
-            noise=[_short(one) for one in run.metrics("noise")],
-            probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
-            position={
-                split: _short(evaluation.by_position(run.model, data, POSITION_WINDOWS))
-                for split, data in run.data().items()
-                if split == "held-out"
-            },
-        )
-    job.record.parent.mkdir(parents=True, exist_ok=True)
-    lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in record.items())
-    files.write_text(job.record, "{\n" + ",\n".join(lines) + "\n}")  # a line for each entry, whatever its length
+    if "/try-" in job.name:
+        return found
+    steps = run.metrics("step")
+    return found | dict(
+        loss=[round(step["loss"], 3) for step in steps],
+        norm=[float(f"{step['norm']:.3g}") for step in steps],
+        validation=[_short(one) for one in run.metrics("validation")],
+        attractor=[_short(one) for one in run.metrics("attractor")],
+        noise=[_short(one) for one in run.metrics("noise")],
+        probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
+        position={
+            split: _short(evaluation.by_position(run.model, data, POSITION_WINDOWS))
+            for split, data in run.data().items()
+            if split == "held-out"
+        },
+    )
 
 
 def _short(record: dict) -> dict:
@@ -182,8 +201,12 @@ def flops_a_step(cfg: Config) -> int:
     return cfg.batch * measure.flops(lambda: model.loss(tokens, tokens).backward())
 
 
-def main(only: list[str], out: str, minutes: float | None, listing: bool) -> str | None:
+def main(
+    only: list[str], out: str, minutes: float | None = None, listing: bool = False, repeat: bool = False
+) -> str | None:
     """-> what stopped the work early, if anything did."""
+    if repeat:
+        return _beside(only, Path(out))
     for prefix in only:
         if not any(wanted(name, [prefix]) for name, _ in plan()):
             raise checks.wrong("experiment", repr(prefix), "GROUP, GROUP/ARM or a run's name (see --list)")
@@ -194,3 +217,10 @@ def main(only: list[str], out: str, minutes: float | None, listing: bool) -> str
                 print(f"{name:<44}", state or f"{score(files.read_json(job.record)):.4f} bits/byte")
         return None
     return work(only, Path(out), minutes)[1]
+
+
+def _beside(names: list[str], out: Path) -> None:
+    """Repeats runs that are on record, and prints both results."""
+    for name in names:
+        found, stored = again(name, out / f"{name}-again"), files.read_json(RECORDS / f"{name}.json")
+        print(f"{name}: {score(found):.4f} bits/byte, on record {score(stored):.4f}", flush=True)

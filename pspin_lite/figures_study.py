@@ -95,3 +95,80 @@ def retention(
     for row, column in enumerate(passed):
         panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=2))
     return figure, matrix
+
+
+@styled
+def tuning(
+    rates: Mapping[str, Mapping[float, float]], doubled: Mapping[str, Mapping[float, float]]
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Bits per byte of the tries over the learning rate, a line an arm; a star where matrices start twice as large."""
+    figure = Figure(figsize=(7.6, 4.0), layout="constrained")
+    panel, shown = figure.subplots(), {}
+    for colour, (name, found) in zip(CYCLE, rates.items(), strict=False):
+        shown[name] = np.array(list(found.values()))
+        panel.plot(list(found), shown[name], "o-", color=colour, label=name)
+        panel.plot(list(doubled[name]), list(doubled[name].values()), "*", color=colour, markersize=12)
+    panel.plot([], [], "*", color=GREY, markersize=12, label="started twice as large")
+    ticks = sorted({rate for found in rates.values() for rate in found})
+    panel.set_xscale("log")
+    panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks], minor=False)
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set(xlabel="learning rate", ylabel="bits per byte after a quarter of the run")
+    panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure, shown
+
+
+@styled
+def positions(nats: Mapping[str, np.ndarray], starts: Sequence[int]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Loss by how much of the text comes before a token, a line a model over the range of its seeds. nats: [seeds,
+    ranges]."""
+    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+    panel, shown = figure.subplots(), {}
+    where = np.arange(len(starts))
+    for colour, (name, values) in zip(CYCLE, nats.items(), strict=False):
+        shown[name] = values.mean(0)
+        panel.plot(where, shown[name], "o-", color=colour, label=name)
+        panel.fill_between(where, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
+    ends = [start - 1 for start in starts[1:]]
+    names = [str(a) if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=False)] + [f"from {starts[-1]}"]
+    panel.set_xticks(where, names)
+    panel.set(xlabel="tokens of the window before it", ylabel="nats a token")
+    panel.legend()
+    return figure, shown
+
+
+@styled
+def exactness(
+    random: Mapping[int, tuple[np.ndarray, np.ndarray]], trained: Mapping[int, tuple[np.ndarray, np.ndarray]]
+) -> tuple[Figure, dict[int, np.ndarray]]:
+    """Gradient error over spectral radius, one colour for each K: random layers as lines, trained ones as dots."""
+    figure = Figure(figsize=(7.6, 4.6), layout="constrained")
+    panel, shown = figure.subplots(), {}
+    for colour, K in zip(CYCLE, sorted(random), strict=False):
+        panel.loglog(*random[K], color=colour, label=f"K = {K}")
+        if K in trained:
+            panel.loglog(*trained[K], "o", color=colour, markersize=3, alpha=0.5)
+        shown[K] = random[K][1]
+    panel.plot([], [], "o", color=GREY, markersize=3, label="layers in training")
+    panel.plot([], [], color=GREY, label="random layers")
+    panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
+    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-8, 3))
+    panel.legend(loc="lower right")
+    return figure, shown
+
+
+@styled
+def eras(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], at: float | None = None) -> tuple[Figure, dict]:
+    """Bits per byte on one era as training goes through the years: name -> (steps, bits [seeds, steps]). at: the step
+    by which the text had reached it."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    panel, shown = figure.subplots(), {}
+    for colour, (name, (steps, bits)) in zip(CYCLE, curves.items(), strict=False):
+        shown[name] = bits.mean(0)
+        panel.plot(steps, shown[name], "o-", markersize=3, color=colour, label=name)
+        panel.fill_between(steps, bits.min(0), bits.max(0), color=colour, alpha=0.2, linewidth=0)
+    if at is not None:
+        panel.axvline(at, color=GREY, linestyle="--", linewidth=1)
+    panel.set(xlabel="training steps", ylabel="bits per byte")
+    panel.legend()
+    return figure, shown

@@ -35,6 +35,12 @@ def tries(group: str, arm: str) -> dict[str, dict]:
     return {path.stem: read(f"{group}/{arm}/{path.stem}") for path in found}
 
 
+def rates(group: str, arm: str, scale: float = arms.SCALES[0]) -> dict[float, float]:
+    """Learning rate -> mean bits per byte of the tries whose matrices start at that scale."""
+    models = [(record["config"]["model"], record) for record in tries(group, arm).values()]
+    return dict(sorted((model["lr"], experiments.score(record)) for model, record in models if model["gain"] == scale))
+
+
 def missing(*names: str) -> list[str]:
     """Of GROUP/ARM, the full runs that are not there."""
     return [run for name in names for n in arms.SEEDS if not has(run := f"{name}/seed-{n}")]
@@ -80,6 +86,17 @@ def curve(record: dict, split: str = SPLIT) -> tuple[np.ndarray, np.ndarray]:
     points = [(one["step"], one["bits_per_byte"]) for one in record["validation"] if one["split"] == split]
     steps, values = zip(*points, strict=True)
     return np.array(steps), np.array(values)
+
+
+def by_position(group: str, arm: str) -> tuple[list[int], np.ndarray]:
+    """Where each range of positions in the window begins, and nats a token [seeds, ranges] on held-out."""
+    found = [record["position"][SPLIT] for record in seeds(group, arm).values()]
+    return found[0]["from"], np.array([one["nats"] for one in found])
+
+
+def layers(record: dict, name: str) -> np.ndarray:
+    """[validations, layers] of "radius", "residual", "gradient_error", "gamma", "zeros_int" or "zeros_ext"."""
+    return np.array([one[name] for one in record["attractor"]], float)
 
 
 def axis(record: dict, steps: np.ndarray, unit: str) -> np.ndarray:

@@ -188,15 +188,11 @@ def test_a_record_is_that_of_its_job(path):
         assert record["summary"]["steps"] == len(record["loss"]) == job.cfg.steps
 
 
-def test_a_stored_run_repeats(tmp_path, monkeypatch):
+def test_a_stored_run_repeats(tmp_path, capsys):
     """Not to the last bit: another CPU rounds in another way. The first losses agree closely, the last roughly."""
     name = "smoke/p-spin/seed-1"
-    stored = files.read_json(experiments.RECORDS / f"{name}.json")
-    job = {job.name: job for job in experiments.jobs("smoke", "p-spin")}[name]
-    monkeypatch.setattr(experiments, "RECORDS", tmp_path / "records")
-    run = training.train(job.cfg, tmp_path / "run", show=False, **job.settings)
-    experiments.keep(job, run)
-    again = files.read_json(job.record)
+    before = (experiments.RECORDS / f"{name}.json").read_bytes()
+    stored, again = files.read_json(experiments.RECORDS / f"{name}.json"), experiments.again(name, tmp_path / "run")
     assert again["loss"][:5] == pytest.approx(stored["loss"][:5], abs=2e-3)
     assert again["loss"] == pytest.approx(stored["loss"], abs=0.05)
     assert again["noise"][0]["scale"] == pytest.approx(stored["noise"][0]["scale"], rel=0.1)
@@ -204,3 +200,8 @@ def test_a_stored_run_repeats(tmp_path, monkeypatch):
     for key in ("flops_a_step", "parameters", "tokens"):
         assert again["summary"][key] == stored["summary"][key]
     assert again["data"] == stored["data"]
+    assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
+    assert f"on record {experiments.score(stored):.4f}" in capsys.readouterr().out
+    assert (experiments.RECORDS / f"{name}.json").read_bytes() == before, "the record stays"
+    assert main(["experiments", "smoke/p-spin", "--again", "--out", str(tmp_path)]) == 1
+    assert "the name of a run that is on record" in capsys.readouterr().err

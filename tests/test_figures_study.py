@@ -46,3 +46,40 @@ def test_retention_has_a_cell_for_every_year_and_step():
     assert (figure.axes[0].images[0].get_array() == matrix).all()
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["400", "800", "1,200"]
     assert shown is matrix
+
+
+def test_tuning_has_every_try():
+    rates = {"p-spin": records.rates("smoke", "p-spin")}
+    doubled = {"p-spin": records.rates("smoke", "p-spin", 2.0)}
+    assert len(rates["p-spin"]) == 4
+    assert len(doubled["p-spin"]) == 1
+    figure, shown = draw.tuning(rates, doubled)
+    line, star = figure.axes[0].lines[:2]
+    assert list(line.get_xdata()) == [4e-4, 8e-4, 1.6e-3, 3.2e-3]
+    assert line.get_ydata().tolist() == shown["p-spin"].tolist() == list(rates["p-spin"].values())
+    assert list(star.get_ydata()) == list(doubled["p-spin"].values())
+
+
+def test_positions_are_named_by_their_range():
+    starts, nats = records.by_position("smoke", "p-spin")
+    figure, shown = draw.positions({"p-spin": nats}, starts)
+    assert nats.shape == (3, 7)
+    assert shown["p-spin"] == pytest.approx(nats.mean(0))
+    names = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+    assert names == ["0", "1", "2 to 3", "4 to 7", "8 to 15", "16 to 31", "from 32"]
+
+
+def test_exactness_draws_lines_and_dots_of_one_colour():
+    line, dots = (np.array([0.1, 1.0]), np.array([1e-5, 1.0])), (np.array([0.2]), np.array([1e-4]))
+    figure, shown = draw.exactness({1: line, 5: line}, {5: dots})
+    one, five, points = figure.axes[0].lines[:3]
+    assert five.get_color() == points.get_color() != one.get_color()
+    assert points.get_ydata() == [1e-4]
+    assert shown[5].tolist() == [1e-5, 1.0]
+
+
+def test_eras_are_means_over_seeds():
+    figure, shown = draw.eras({"p-spin": (np.array([0, 4]), np.array([[8.0, 2.0], [6.0, 2.2]]))}, at=2.5)
+    assert shown["p-spin"].tolist() == [7.0, 2.1]
+    assert figure.axes[0].lines[1].get_xdata() == [2.5, 2.5]
+    assert records.layers(records.seeds("smoke", "p-spin")[1], "radius").shape == (7, 2)

@@ -180,7 +180,7 @@ def credit() -> Measured:
     """What more context is worth: loss late in the window against early in it."""
     gain = {}
     for name in ("p-spin", "transformer"):
-        nats = np.mean([r["position"][records.SPLIT]["nats"] for r in records.seeds("bytes-1", name).values()], 0)
+        nats = records.by_position("bytes-1", name)[1].mean(0)
         gain[name] = nats[-4] - nats[-1]  # from 8 to 15, and from 64 on
     text = (
         "from 8..15 bytes of context to 64..127 the loss falls by {p_spin:.3f} nats a byte (p-Spin), "

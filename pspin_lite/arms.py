@@ -4,8 +4,8 @@ Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's rec
 1,000 steps (its recipe for the Transformer). Within a group all arms have the same data in the same order, the same
 schedule, the same validation and, but for "k0" and the subwords' Transformer (3% fewer), the same number of parameters
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
-cores (at batch size 1 that is a million bytes, at 64 eight million). A fifth group, "smoke", takes seconds: it shows
-that the machinery works, and a test repeats it; a sixth, "continual", is that of notebook 13.
+cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13.
+"smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them.
 
 Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
@@ -64,21 +64,22 @@ def _bytes() -> tuple[Arm, ...]:
     return tuple(Arm(name, says, cfg.replace(**BATCH_1)) for name, (says, cfg) in made.items())
 
 
-def _continual() -> tuple[Arm, ...]:
+IN_TIME = {"time": "in the order given", "mixed": "in a random order", "replay": "in the order given, half replayed"}
+
+
+def _in_time(group: str, members: tuple[Arm, ...], validate_every: int, **settings: object) -> tuple[Arm, ...]:
     """236 years of speeches in the order they were given, once, at batch size 1 and a constant learning rate; the same
     text without its history; and in its order with a replayed sequence after every new one (so half as much new)."""
-    arms = {arm.name: arm for arm in _bytes()}
-    orders = {"time": "in the order given", "mixed": "in a random order", "replay": "in the order given, half replayed"}
     return tuple(
         Arm(
-            f"{name}-{order}",
-            f"{arms[name].says}, {says}",
-            arms[name].cfg.replace(steps=4800, cooldown=0),
-            f"bytes-1/{name}",
-            dict(corpus="sotu-eras", order=order, validate_every=400, final_tokens=4096, probe_every=None),
+            f"{arm.name}-{order}",
+            f"{arm.says}, {says}",
+            arm.cfg.replace(cooldown=0),
+            f"{group}/{arm.name}",
+            dict(corpus="sotu-eras", order=order, validate_every=validate_every, probe_every=None) | settings,
         )
-        for order, says in orders.items()
-        for name in ("p-spin", "transformer", "swiglu", "k0-same-size")
+        for order, says in IN_TIME.items()
+        for arm in members
     )
 
 
@@ -94,13 +95,16 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
         Arm("p-spin", "byte-smoke", base),
         Arm("transformer", "a Transformer of that size", TransformerConfig("byte-transformer-smoke", **shape)),
     )
+    at_1 = {arm.name: dataclasses.replace(arm, cfg=arm.cfg.replace(steps=4800)) for arm in _bytes()}
+    learners = tuple(at_1[name] for name in ("p-spin", "transformer", "swiglu", "k0-same-size"))
     return {
         "smoke": smoke,
+        "smoke-continual": _in_time("smoke", smoke[:1], 12),
         "bytes-1": _bytes(),
         "subwords-1": subwords,
         "bytes-64": at_64(_bytes()[:2]),
         "subwords-64": at_64(subwords),
-        "continual": _continual(),
+        "continual": _in_time("bytes-1", learners, 400, final_tokens=4096),
     }
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from . import arms, corpora, records
 
 GROUP, CORPUS = "continual", "sotu-eras"
-ORDERS = ("time", "mixed", "replay")
 LAST = 3  # eras that no later text could have overwritten: not counted as forgotten or kept
 
 

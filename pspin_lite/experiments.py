@@ -31,7 +31,7 @@ RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=4096, final_tokens=131072, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
 POSITION_WINDOWS = 256  # of held-out, for the loss by position in the window
-SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the group of that name
+SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the groups of that name
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:
 
 
 def _job(name: str, cfg: Config, settings: dict) -> Job:
-    return Job(name, cfg, settings | (SMOKE if name.startswith("smoke/") else {}))
+    return Job(name, cfg, settings | (SMOKE if name.startswith("smoke") else {}))
 
 
 def chosen(tries: list[Job]) -> Job | None:

@@ -172,3 +172,19 @@ def eras(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], at: float | None =
     panel.set(xlabel="training steps", ylabel="bits per byte")
     panel.legend()
     return figure, shown
+
+
+@styled
+def carried(lengths: Sequence[int], numbers: Mapping[str, Sequence[int]]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """What each model keeps after so many tokens, float32 numbers in kB."""
+    figure = Figure(layout="constrained")
+    panel, shown = figure.subplots(), {}
+    for colour, (name, values) in zip(CYCLE, numbers.items(), strict=False):
+        shown[name] = 4 * np.array(values) / 1000
+        panel.loglog(lengths, shown[name], "o-", color=colour, label=name)
+    panel.set_xticks(lengths, [f"{T:,}" for T in lengths])
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
+    panel.set(xlabel="tokens seen", ylabel="kB carried")
+    panel.legend()
+    return figure, shown

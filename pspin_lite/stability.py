@@ -6,6 +6,9 @@ noise scale   tr(Sigma) / |G|^2, with G the mean gradient and Sigma the covarian
 jitter        what is left of the raw loss when the trend and the text's own difficulty are taken away: two models
               that read the same sequences in the same order are jumpy together where the text is
 worse steps   how often a step raises the loss on a fixed held-out text
+tail          of the gradient norm: its 99th percentile over its median
+
+The measures "of a record" take a run of the study (records.py) and look at its steps at full learning rate.
 """
 
 from __future__ import annotations
@@ -72,3 +75,30 @@ def _running(values: np.ndarray, window: int) -> np.ndarray:
     at = np.arange(len(values))
     low, high = np.maximum(0, at - window // 2), np.minimum(len(values), at + window - window // 2)
     return (sums[high] - sums[low]) / (high - low)
+
+
+# Of a record
+
+
+def level(record: dict) -> slice:
+    """Steps at full learning rate, some time after the warm-up."""
+    model = record["config"]["model"]
+    return slice(2 * model["warmup"], model["steps"] - model["cooldown"])
+
+
+def own_jitter(records: dict[str, dict]) -> dict[str, float]:
+    """Of runs with the same seed, which read the same sequences."""
+    return jitter({name: np.array(record["loss"])[level(record)] for name, record in records.items()})
+
+
+def measures(record: dict) -> dict[str, float]:
+    """Everything that one run alone tells."""
+    loss, norm = (np.array(record[name])[level(record)] for name in ("loss", "norm"))
+    rose, steps = worse_steps([tuple(one) for one in record["probe"]])
+    return {
+        "raw jitter": raw_jitter(loss),
+        "rises": float(np.mean(np.diff(loss) > 0)),
+        "worse steps": rose / steps,
+        "tail": float(np.percentile(norm, 99) / np.median(norm)),
+        "noise scale": float(np.median([float(one["scale"]) for one in record["noise"]])),
+    }

@@ -83,3 +83,9 @@ def test_eras_are_means_over_seeds():
     assert shown["p-spin"].tolist() == [7.0, 2.1]
     assert figure.axes[0].lines[1].get_xdata() == [2.5, 2.5]
     assert records.layers(records.seeds("smoke", "p-spin")[1], "radius").shape == (7, 2)
+
+
+def test_carried_is_in_kilobytes():
+    figure, shown = draw.carried([1, 4], {"flat": [250, 250], "growing": [250, 1000]})
+    assert shown["growing"].tolist() == [1.0, 4.0]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "4"]

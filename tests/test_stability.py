@@ -65,6 +65,26 @@ def test_worse_steps():
     assert stability.worse_steps([]) == (0, 0)
 
 
+def test_measures_of_a_record():
+    """At full learning rate: what happens before and after does not count."""
+    loss = np.concatenate([np.full(20, 9.0), np.tile([1.0, 2.0], 30), np.full(20, 5.0)])
+    norm = np.concatenate([np.full(20, 90.0), np.full(59, 1.0), [5.0], np.full(20, 90.0)])
+    probe = [[10, 1.0], [11, 0.9], [12, 1.1], [50, 0.8], [51, 0.7]]
+    model = dict(warmup=10, cooldown=20, steps=100)
+    noise = [dict(scale=x) for x in (3.0, 5.0, "inf")]
+    record = dict(config=dict(model=model), loss=loss.tolist(), norm=norm.tolist(), probe=probe, noise=noise)
+    found = stability.measures(record)
+    assert stability.level(record) == slice(20, 80)
+    assert found["raw jitter"] == pytest.approx(0.5, rel=0.01)
+    assert found["rises"] == pytest.approx(30 / 59)
+    assert found["worse steps"] == pytest.approx(1 / 3)
+    assert found["tail"] == pytest.approx(np.percentile(norm[20:80], 99))
+    assert found["noise scale"] == 5.0
+    calm = record | dict(loss=(loss * 0 + 1).tolist())
+    own = stability.own_jitter({"jumpy": record, "calm": calm, "calm too": calm})
+    assert own["jumpy"] > 1.5 * own["calm"]
+
+
 def test_probes_change_nothing_and_are_the_same_after_a_stop(tmp_path, texts):
     plain = faulty.train(tmp_path / "plain", texts)
     probed = faulty.train(tmp_path / "probed", texts, probe_every=5)

@@ -78,21 +78,25 @@ def raw_losses(losses: Mapping[str, np.ndarray], window: int = 100) -> tuple[Fig
 
 
 @styled
-def retention(
-    matrix: np.ndarray, years: Sequence[str], steps: Sequence[int], passed: Sequence[int]
+def grid(
+    matrix: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    marked: Sequence[int],
+    xlabel: str,
+    ylabel: str,
+    label: str,
 ) -> tuple[Figure, np.ndarray]:
-    """Bits per byte on the speech of each year (rows) as training goes on (columns). passed: for each year the column
-    by which training has passed it, outlined. matrix: [years, steps]."""
+    """A number for each row and column, as colours. marked: for each row the column to be outlined."""
     figure = Figure(figsize=(7.6, 4.6), layout="constrained")
     panel = figure.subplots()
     image = panel.imshow(matrix, aspect="auto", cmap="viridis_r", origin="lower")
-    figure.colorbar(image, ax=panel, label="bits per byte")
-    panel.set_yticks(range(len(years)), years)
-    panel.set_xticks(range(len(steps)), [f"{step:,}" for step in steps], rotation=45)
-    panel.set_xlabel("training steps, in the order of the speeches")
-    panel.set_ylabel("held-out speech of")
+    figure.colorbar(image, ax=panel, label=label)
+    panel.set_yticks(range(len(rows)), rows)
+    panel.set_xticks(range(len(columns)), columns, rotation=45)
+    panel.set(xlabel=xlabel, ylabel=ylabel)
     panel.grid(visible=False)
-    for row, column in enumerate(passed):
+    for row, column in enumerate(marked):
         panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=2))
     return figure, matrix
 
@@ -188,3 +192,17 @@ def carried(lengths: Sequence[int], numbers: Mapping[str, Sequence[int]]) -> tup
     panel.set(xlabel="tokens seen", ylabel="kB carried")
     panel.legend()
     return figure, shown
+
+
+@styled
+def by_era(values: Mapping[str, np.ndarray], years: Sequence[str]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """What the order of the text costs each era, a line a model."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    panel = figure.subplots()
+    for colour, (name, found) in zip(CYCLE, values.items(), strict=False):
+        panel.plot(range(len(years)), found, "o-", color=colour, label=name)
+    panel.axhline(0, color=GREY, linewidth=1)
+    panel.set_xticks(range(len(years)), years)
+    panel.set(xlabel="held-out speech of", ylabel="bits per byte, in order minus mixed")
+    panel.legend()
+    return figure, dict(values)

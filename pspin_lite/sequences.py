@@ -101,7 +101,7 @@ class Packed:
             came = f"{self.length} where {self.corpus.name} {self.split} has {N} tokens"
             raise checks.wrong("length", came, f"at most {N - 1}, or more text")
         if self.order != "shuffled":
-            return self._slice(self._in_time(n) * (N - long) // (self._parts() - 1))
+            return self._slice(self.in_time(n) * (N - long) // (self._parts() - 1))
         epoch = n * long // N
         first = -(-epoch * N // long)  # the first sequence that starts in this repetition
         if self._order[0] != epoch:
@@ -115,7 +115,7 @@ class Packed:
         """Different sequences of an order in time."""
         return -(-self.total // 2) if self.order == "replay" else self.total
 
-    def _in_time(self, n: int) -> int:
+    def in_time(self, n: int) -> int:
         """Which of those the n-th sequence is."""
         if n >= self.total:
             raise checks.wrong("n", n, f"below total ({self.total}), which is all that order={self.order!r} has")

@@ -38,9 +38,9 @@ def test_raw_losses_are_smoothed_over_the_window():
     assert np.allclose(shown["b"], 1)
 
 
-def test_retention_has_a_cell_for_every_year_and_step():
+def test_a_grid_has_a_cell_for_every_row_and_column():
     matrix = np.arange(6.0).reshape(2, 3)
-    figure, shown = draw.retention(matrix, ["1803", "1823"], [400, 800, 1200], [0, 2])
+    figure, shown = draw.grid(matrix, ["1803", "1823"], ["400", "800", "1,200"], [0, 2], "steps", "years", "bits")
     boxes = [patch.get_xy() for patch in figure.axes[0].patches]
     assert boxes == [(-0.5, -0.5), (1.5, 0.5)]
     assert (figure.axes[0].images[0].get_array() == matrix).all()
@@ -89,3 +89,9 @@ def test_carried_is_in_kilobytes():
     figure, shown = draw.carried([1, 4], {"flat": [250, 250], "growing": [250, 1000]})
     assert shown["growing"].tolist() == [1.0, 4.0]
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "4"]
+
+
+def test_by_era_has_a_line_a_model():
+    figure, _ = draw.by_era({"a": np.array([0.1, -0.2]), "b": np.array([0.0, 0.3])}, ["1803", "1823"])
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [[0.1, -0.2], [0.0, 0.3]]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1803", "1823"]

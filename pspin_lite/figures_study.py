@@ -20,29 +20,53 @@ AXES = {
 }
 
 
+Runs = Mapping[str, Sequence[dict]]  # name -> records, a seed each
+
+
+def _curves(panel, runs: Runs, unit: str, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Means over seeds, and as a band from the lowest to the highest. -> (x, bits [seeds, points])"""
+    label, size = AXES[unit]
+    shown = {}
+    for colour, (name, found) in zip(CYCLE, runs.items(), strict=False):
+        steps, _ = records.curve(found[0], split)
+        bits = np.stack([records.curve(record, split)[1] for record in found])[:, 1:]  # without step 0
+        x = np.mean([records.axis(record, steps[1:], unit) for record in found], 0) / size
+        panel.plot(x, bits.mean(0), color=colour, label=name)
+        panel.fill_between(x, bits.min(0), bits.max(0), color=colour, alpha=0.2, linewidth=0)
+        shown[name] = x, bits
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set_xlabel(label)
+    return shown
+
+
 @styled
-def learning(runs: Mapping[str, Sequence[dict]], split: str = records.SPLIT) -> tuple[Figure, dict[str, dict]]:
-    """Validation bits per byte against sequences, tokens, arithmetic and CPU time: for each name the mean over its
-    records and, as a band, from the lowest to the highest. Arrays: name -> bits [seeds, points] and the four axes."""
+def learning(runs: Runs, split: str = records.SPLIT) -> tuple[Figure, dict[str, dict]]:
+    """Validation bits per byte against sequences, tokens, arithmetic and CPU time. Arrays: name -> bits [seeds, points]
+    and the four axes."""
     figure = Figure(figsize=(9.2, 6.4), layout="constrained")
     panels, shown = figure.subplots(2, 2, sharey=True).flat, {}
-    for panel, (unit, (label, size)) in zip(panels, AXES.items(), strict=True):
-        for colour, (name, found) in zip(CYCLE, runs.items(), strict=False):
-            steps, _ = records.curve(found[0], split)
-            bits = np.stack([records.curve(record, split)[1] for record in found])[:, 1:]  # without step 0
-            x = np.mean([records.axis(record, steps[1:], unit) for record in found], 0) / size
-            panel.plot(x, bits.mean(0), color=colour, label=name)
-            panel.fill_between(x, bits.min(0), bits.max(0), color=colour, alpha=0.2, linewidth=0)
+    for panel, unit in zip(panels, AXES, strict=True):
+        for name, (x, bits) in _curves(panel, runs, unit, split).items():
             shown.setdefault(name, {"bits": bits})[unit] = x
-        panel.set_xscale("log")
-        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        panel.set_xlabel(label)
     for panel in (panels[0], panels[2]):
         panel.set_ylabel("bits per byte")
     panels[0].legend()
     return figure, shown
+
+
+@styled
+def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict[str, np.ndarray]]:
+    """One panel of `learning`, for up to seven names. Arrays: name -> bits [seeds, points]."""
+    figure = Figure(figsize=(7.6, 3.8), layout="constrained")
+    panel = figure.subplots()
+    shown = _curves(panel, runs, unit, split)
+    panel.set_ylabel("bits per byte")
+    if shown:
+        panel.legend()
+    return figure, {name: bits for name, (_, bits) in shown.items()}
 
 
 @styled

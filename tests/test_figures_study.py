@@ -25,6 +25,13 @@ def test_learning_curves_have_the_axes_of_the_records():
     assert all(axis.get_xlabel() for axis in figure.axes)
 
 
+def test_one_axis_is_a_panel_of_all_four():
+    four, one = draw.learning(runs())[1], draw.one_axis(runs(), "flops")
+    assert (one[1]["p-spin"] == four["p-spin"]["bits"]).all()
+    assert one[0].axes[0].lines[0].get_xdata().tolist() == four["p-spin"]["flops"].tolist()
+    assert draw.one_axis({}, "seconds", "recent")[1] == {}, "nothing chosen: an empty panel"
+
+
 def test_finals_are_sorted():
     figure, shown = draw.finals({"bad": {1: 3.0, 2: 3.2}, "good": {1: 2.0, 2: 2.1}, "middle": {1: 2.5, 2: 2.4}}, "bits")
     assert list(shown) == ["good", "middle", "bad"]

@@ -1,0 +1,63 @@
+"""Exercises of notebook 12."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from .. import records, stability
+from . import Exercise, expect
+
+
+def paired(a: list[float], b: list[float], t: float) -> tuple[float, float]:
+    """Differences seed by seed; their mean, and t times their standard error."""
+    d = np.array(a) - np.array(b)
+    return d.mean(), t * d.std(ddof=1) / math.sqrt(len(d))
+
+
+def grade_paired(answer) -> None:
+    expect("0.03, 0.05, 0.04", answer([1.03, 2.05, 3.04], [1.0, 2.0, 3.0], 4.303), [0.04, 4.303 * 0.01 / math.sqrt(3)])
+    expect("always the same difference: no width", answer([2.0, 5.0], [1.0, 4.0], 12.71), [1.0, 0.0])
+    a, b = np.random.default_rng(0).normal(size=(2, 5))
+    found = records.difference(dict(enumerate(a)), dict(enumerate(b)))
+    expect("five random pairs", answer(list(a), list(b), records.T_95[5]), [found.mean, found.half_width])
+
+
+def own_jitter(losses: np.ndarray) -> np.ndarray:
+    """[models, steps] -> [models]"""
+    return (losses - losses.mean(axis=0)).std(axis=1)
+
+
+def grade_jitter(answer) -> None:
+    text = np.random.default_rng(0).normal(size=1000)
+    expect("nothing but the text", np.add(answer(np.stack([text, text, text])), 1.0), [1.0, 1.0, 1.0])
+    own = np.tile([1.0, -1.0], 500)
+    found = answer(np.stack([text + 3 * own, text, text]))
+    expect("one of three jumps by 3: its share of the mean is gone", found, [2.0, 1.0, 1.0])
+
+
+def noise_scale(gradients: np.ndarray) -> float:
+    """tr Sigma / |G|^2, both without bias."""
+    n = len(gradients)
+    trace = gradients.var(axis=0, ddof=1).sum()
+    return trace / ((gradients.mean(axis=0) ** 2).sum() - trace / n)
+
+
+def grade_noise(answer) -> None:
+    two = np.array([[3.0, 0.0], [1.0, 0.0]])
+    expect("gradients 3 and 1: variance 2, squared mean 4 - 1", answer(two), 2 / 3)
+    rows = 0.5 + np.random.default_rng(0).normal(size=(50, 400))
+    w = torch.zeros(400, dtype=torch.float64, requires_grad=True)
+    known = stability.noise_scale(lambda row: (row[0] * w).sum(), [w], torch.as_tensor(rows))
+    expect("fifty gradients of 400 entries", answer(rows), known["scale"])
+
+
+EXERCISES = {
+    "12.1": Exercise(grade_paired, paired, "Subtract first; then mean, and t * std(ddof=1) / sqrt(number of pairs)."),
+    "12.2": Exercise(grade_jitter, own_jitter, "The common part at a step is losses.mean(axis=0)."),
+    "12.3": Exercise(
+        grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."
+    ),
+}

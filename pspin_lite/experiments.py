@@ -3,6 +3,7 @@
     python -m pspin_lite experiments --list            what there is, and what is still to do
     python -m pspin_lite experiments                   all that is missing, one run after the other
     python -m pspin_lite experiments bytes-1/p-spin    that arm alone: its tries, then its seeds
+    python -m pspin_lite experiments paper/byte-paper  two hours of the paper's byte model (paper_run.py)
     python -m pspin_lite experiments NAME --again      a run that is on record once more, beside the record
 
 Several processes may work side by side: each takes a run that nobody works on. An interrupted run goes on.
@@ -142,8 +143,13 @@ def wanted(name: str, only: list[str]) -> bool:
 def keep(job: Job, run: Run, failure: str | None = None) -> None:
     """Writes the record of a run that is finished, or has left the finite numbers (`failure`)."""
     job.record.parent.mkdir(parents=True, exist_ok=True)
-    lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in record(job, run, failure).items())
-    files.write_text(job.record, "{\n" + ",\n".join(lines) + "\n}")  # a line for each entry, whatever its length
+    write(job.record, record(job, run, failure))
+
+
+def write(path: Path, found: dict) -> None:
+    """A line for each entry, whatever its length."""
+    lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in found.items())
+    files.write_text(path, "{\n" + ",\n".join(lines) + "\n}")
 
 
 def again(name: str, out: Path) -> dict:
@@ -207,6 +213,10 @@ def main(
     """-> what stopped the work early, if anything did."""
     if repeat:
         return _beside(only, Path(out))
+    if only == ["paper/byte-paper"]:
+        from . import paper_run
+
+        return paper_run.main(out)
     for prefix in only:
         if not any(wanted(name, [prefix]) for name, _ in plan()):
             raise checks.wrong("experiment", repr(prefix), "GROUP, GROUP/ARM or a run's name (see --list)")

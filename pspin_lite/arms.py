@@ -4,7 +4,8 @@ Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's rec
 1,000 steps (its recipe for the Transformer). Within a group all arms have the same data in the same order, the same
 schedule, the same validation and, but for "k0" and the subwords' Transformer (3% fewer), the same number of parameters
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
-cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13.
+cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13;
+"presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them.
 
 Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
@@ -33,7 +34,7 @@ class Arm:
     name: str
     says: str  # what it is, in a few words
     cfg: Config
-    tuned_as: str | None = None  # GROUP/ARM whose tries it takes over; None: it has its own
+    tuned_as: str | None = None  # GROUP/ARM whose tries it takes over; None: it has its own; "": neither, one run as is
     settings: dict = field(default_factory=dict)  # of training, besides those of every full run
 
 
@@ -97,6 +98,7 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
     )
     at_1 = {arm.name: dataclasses.replace(arm, cfg=arm.cfg.replace(steps=4800)) for arm in _bytes()}
     learners = tuple(at_1[name] for name in ("p-spin", "transformer", "swiglu", "k0-same-size"))
+    plain = tuple(Arm(name, "the preset as it is", preset(name), "") for name in ("subword-lite", "transformer-lite"))
     return {
         "smoke": smoke,
         "smoke-continual": _in_time("smoke", smoke[:1], 12),
@@ -105,6 +107,7 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
         "bytes-64": at_64(_bytes()[:2]),
         "subwords-64": at_64(subwords),
         "continual": _in_time("bytes-1", learners, 400, final_tokens=4096),
+        "presets": plain,
     }
 
 

@@ -56,22 +56,26 @@ def evaluate(
     return metrics.score(nats, int(tokens), int(size)) | dict(tokens=int(tokens), bytes=int(size))
 
 
-def by_position(model: LanguageModel, data, limit: int | None = None) -> dict[str, list[float]]:
-    """Mean nats of the targets by how much of the text the model has seen before them in its window.
+PLACES = 4  # in each window, in its second half
 
-    -> from: where each range begins (0, 1, 2, 4, .. up to the context), and nats: the mean over range and windows."""
-    device, sums = model.embedding.weight.device, torch.zeros(data.length, dtype=torch.float64)
-    count = 0
+
+def by_context(model: LanguageModel, data, limit: int | None = None) -> dict[str, list[float]]:
+    """What context is worth: the same targets, predicted from exactly 1, 2, 4, .. tokens up to half a window, cut off
+    from everything before. Four targets in each of `limit` windows that are spread over the split.
+
+    -> context: how many tokens, and nats: the mean over the targets."""
+    device, T = model.embedding.weight.device, data.length
+    pairs = [(tokens, targets) for tokens, targets in data.windows(limit) if tokens.shape[1] == T]
+    tokens, targets = (torch.cat(found).to(device) for found in zip(*pairs, strict=True))  # [n,T]
+    places = [T - 1 - i * (T // 2) // PLACES for i in range(PLACES)]
+    contexts, nats = [2**i for i in range(T.bit_length()) if 2**i <= T // 2], []
+    wanted = targets[:, places].flatten()
     with evaluating(model):
-        for tokens, targets in data.windows(limit):
-            if targets.shape[1] == data.length:  # the last one is shorter
-                logits = model(tokens.to(device))[0].float()
-                sums += torch.nn.functional.cross_entropy(logits, targets[0].to(device), reduction="none").cpu()
-                count += 1
-    starts = [0, *(2**i for i in range(data.length.bit_length()) if 2**i < data.length)]
-    ends = [*starts[1:], data.length]
-    means = [(sums[a:b].mean() / max(count, 1)).item() for a, b in zip(starts, ends, strict=True)]
-    return {"from": starts, "nats": means}
+        for c in contexts:
+            cut = torch.stack([tokens[:, p - c + 1 : p + 1] for p in places], 1).flatten(0, 1)  # [4n,c]
+            last = torch.cat([model(piece)[:, -1].float() for piece in cut.split(max(1, 4096 // c))])
+            nats.append(torch.nn.functional.cross_entropy(last, wanted).item())
+    return dict(context=contexts, nats=nats)
 
 
 def _together(windows: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:

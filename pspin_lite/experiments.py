@@ -31,7 +31,7 @@ TRIES = len(arms.RATES) + 1
 RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=4096, final_tokens=131072, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
-POSITION_WINDOWS = 256  # of held-out, for the loss by position in the window
+CONTEXT_WINDOWS = 512  # of held-out, for the loss by context
 SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the groups of that name
 
 
@@ -49,6 +49,9 @@ class Job:
 def jobs(group: str, arm: str) -> Iterator[Job]:
     """Of an arm, as far as they are known: the last try needs those before it, the seeds need all."""
     found, base = arms.arm(group, arm), f"{group}/{arm}"
+    if found.tuned_as == "":
+        yield _job(f"{base}/seed-{found.cfg.seed}", found.cfg, found.settings)
+        return
     tries = list(_tries(found.tuned_as or base))
     if found.tuned_as is None:
         yield from tries
@@ -99,7 +102,7 @@ def plan() -> list[tuple[str, Job | None]]:
         found = {arm.name: list(jobs(group, arm.name)) for arm in members}
         for i in range(TRIES + len(arms.SEEDS)):
             for arm in members:
-                if arm.tuned_as is not None and i >= len(arms.SEEDS):
+                if i >= (TRIES + len(arms.SEEDS) if arm.tuned_as is None else len(arms.SEEDS) if arm.tuned_as else 1):
                     continue
                 job = found[arm.name][i] if i < len(found[arm.name]) else None
                 order.append((job.name if job else f"{group}/{arm.name}/{i}", job))
@@ -178,19 +181,22 @@ def record(job: Job, run: Run, failure: str | None = None) -> dict:
     if "/try-" in job.name:
         return found
     steps = run.metrics("step")
-    return found | dict(
-        loss=[round(step["loss"], 3) for step in steps],
-        norm=[float(f"{step['norm']:.3g}") for step in steps],
-        validation=[_short(one) for one in run.metrics("validation")],
-        attractor=[_short(one) for one in run.metrics("attractor")],
-        noise=[_short(one) for one in run.metrics("noise")],
-        probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
-        position={
-            split: _short(evaluation.by_position(run.model, data, POSITION_WINDOWS))
-            for split, data in run.data().items()
-            if split == "held-out"
-        },
+    return (
+        found
+        | dict(
+            loss=[round(step["loss"], 3) for step in steps],
+            norm=[float(f"{step['norm']:.3g}") for step in steps],
+            validation=[_short(one) for one in run.metrics("validation")],
+            attractor=[_short(one) for one in run.metrics("attractor")],
+            noise=[_short(one) for one in run.metrics("noise")],
+            probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
+        )
+        | ({"context": _context(run)} if "held-out" in run.data() else {})
     )
+
+
+def _context(run: Run) -> dict:
+    return _short(evaluation.by_context(run.model, run.data()["held-out"], CONTEXT_WINDOWS))
 
 
 def _short(record: dict) -> dict:

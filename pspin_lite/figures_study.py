@@ -147,20 +147,19 @@ def tuning(
 
 
 @styled
-def positions(nats: Mapping[str, np.ndarray], starts: Sequence[int]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Loss by how much of the text comes before a token, a line a model over the range of its seeds. nats: [seeds,
-    ranges]."""
-    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+def contexts(nats: Mapping[str, np.ndarray], lengths: Sequence[int]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Loss over how much of the text a model may see, a line a model over the range of its seeds. nats: [seeds,
+    lengths]."""
+    figure = Figure(layout="constrained")
     panel, shown = figure.subplots(), {}
-    where = np.arange(len(starts))
     for colour, (name, values) in zip(CYCLE, nats.items(), strict=False):
         shown[name] = values.mean(0)
-        panel.plot(where, shown[name], "o-", color=colour, label=name)
-        panel.fill_between(where, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
-    ends = [start - 1 for start in starts[1:]]
-    names = [str(a) if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=False)] + [f"from {starts[-1]}"]
-    panel.set_xticks(where, names)
-    panel.set(xlabel="tokens of the window before it", ylabel="nats a token")
+        panel.plot(lengths, shown[name], "o-", color=colour, label=name)
+        panel.fill_between(lengths, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
+    panel.set_xscale("log")
+    panel.set_xticks(lengths, [str(length) for length in lengths])
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set(xlabel="tokens of context", ylabel="nats a token")
     panel.legend()
     return figure, shown
 

@@ -88,10 +88,10 @@ def curve(record: dict, split: str = SPLIT) -> tuple[np.ndarray, np.ndarray]:
     return np.array(steps), np.array(values)
 
 
-def by_position(group: str, arm: str) -> tuple[list[int], np.ndarray]:
-    """Where each range of positions in the window begins, and nats a token [seeds, ranges] on held-out."""
-    found = [record["position"][SPLIT] for record in seeds(group, arm).values()]
-    return found[0]["from"], np.array([one["nats"] for one in found])
+def by_context(group: str, arm: str) -> tuple[list[int], np.ndarray]:
+    """Tokens of context, and nats a token [seeds, contexts] of the same held-out targets from no more than that."""
+    found = [record["context"] for record in seeds(group, arm).values()]
+    return found[0]["context"], np.array([one["nats"] for one in found])
 
 
 def layers(record: dict, name: str) -> np.ndarray:

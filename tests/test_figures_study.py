@@ -67,13 +67,12 @@ def test_tuning_has_every_try():
     assert list(star.get_ydata()) == list(doubled["p-spin"].values())
 
 
-def test_positions_are_named_by_their_range():
-    starts, nats = records.by_position("smoke", "p-spin")
-    figure, shown = draw.positions({"p-spin": nats}, starts)
-    assert nats.shape == (3, 7)
+def test_contexts_are_means_over_seeds():
+    lengths, nats = records.by_context("smoke", "p-spin")
+    figure, shown = draw.contexts({"p-spin": nats}, lengths)
+    assert nats.shape == (3, 6)
     assert shown["p-spin"] == pytest.approx(nats.mean(0))
-    names = [text.get_text() for text in figure.axes[0].get_xticklabels()]
-    assert names == ["0", "1", "2 to 3", "4 to 7", "8 to 15", "16 to 31", "from 32"]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32"]
 
 
 def test_exactness_draws_lines_and_dots_of_one_colour():

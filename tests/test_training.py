@@ -163,17 +163,18 @@ def test_evaluation_by_hand(run):
     assert score["bits_per_byte"] == pytest.approx(nats / math.log(2) / data.bytes, rel=1e-5)
 
 
-def test_loss_by_position_adds_up(run):
+def test_loss_by_context_is_of_the_same_targets(run):
     data = run.data()["train"]
-    found = evaluation.by_position(run.model, data)
-    assert found["from"] == [0, 1, 2, 4, 8, 16]
-    lengths = [1, 1, 2, 4, 8, 16]
-    whole = [(tokens, targets) for tokens, targets in data.windows() if targets.shape[1] == 32]
-    nats = [run.model.loss(tokens, targets).item() for tokens, targets in whole]
-    mean = sum(n * length for n, length in zip(found["nats"], lengths, strict=True)) / 32
-    assert mean == pytest.approx(sum(nats) / len(nats), rel=1e-4)
-    first = sum(torch.log_softmax(run.model(a)[0, 0], -1)[b[0, 0]].item() for a, b in whole) / len(whole)
-    assert found["nats"][0] == pytest.approx(-first, rel=1e-4)
+    found = evaluation.by_context(run.model, data, 3)
+    assert found["context"] == [1, 2, 4, 8, 16]
+    whole = [(tokens[0], targets[0]) for tokens, targets in data.windows(3)]
+    for c, nats in zip(found["context"], found["nats"], strict=True):
+        by_hand = []
+        for tokens, targets in whole:
+            for p in (31, 27, 23, 19):
+                logits = run.model(tokens[None, p - c + 1 : p + 1])[0, -1]
+                by_hand.append(-torch.log_softmax(logits, -1)[targets[p]].item())
+        assert nats == pytest.approx(sum(by_hand) / 12, rel=1e-4), c
 
 
 def test_evaluation_keeps_the_mode(run):

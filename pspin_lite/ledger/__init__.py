@@ -1,6 +1,7 @@
 """The ledger: every checkable claim of the paper, what would count as holding, what we measured, and the verdict.
 
-    claims.json    id, section, the claim in our own words, what would count as holding, the command that repeats it
+    claims.json    id, section, the claim in our own words, what would count as holding, the command that repeats it,
+                   and for README the measurement in a few words
     results.json   by id: values, a sentence made from them, the verdict; made by `python -m pspin_lite ledger --write`
                    from the functions in counted.py (counts and small computations) and trained.py (the study's records)
 
@@ -19,11 +20,6 @@ ROOT = HERE.parent.parent
 HOLDS, PART, FAILS, UNTESTABLE = "holds", "holds in part", "does not hold", "cannot be tested here"
 WAITS = "waits for runs"  # of the study: which ones is said
 VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
-HEADLINES = (  # the claims that README shows
-    *("eight-times", "control", "eight-times-bytes", "control-bytes", "recurrence", "swiglu", "precision", "mixer"),
-    *("smooth", "damped", "compression", "memory-k", "exact-trained", "exact-random", "contracts", "lipschitz"),
-    *("energy", "additions", "logits-memory", "time-a-step", "credit", "retention", "followed"),
-)
 BEGIN, END = "<!-- results: written by python -m pspin_lite ledger --write -->", "<!-- end of results -->"
 INTRODUCTION = (
     "Every checkable claim of the paper in our own words, what we would count as holding (written down before the "
@@ -57,6 +53,7 @@ class Claim:
     says: str
     holds_if: str
     command: str
+    brief: str = ""  # the measurement in a few words, for README; "" if README does not show it
 
 
 def claims() -> list[Claim]:
@@ -119,10 +116,17 @@ def page() -> str:
 
 
 def front(text: str) -> str:
-    """README with its results anew: the headlines, as far as they are decided."""
+    """README with its results anew: the claims that have a brief form, as far as they are decided."""
     found = results()
-    shown = [name for name in HEADLINES if found[name].verdict != WAITS]
-    body = f"{_tallied(found)} All of them: [docs/ledger.md](docs/ledger.md).\n\n{markdown(shown)}"
+    lines = ["| claim | measured | |", "|---|---|---|"]
+    for claim in claims():
+        one = found[claim.id]
+        if claim.brief and one.verdict != WAITS:
+            ours = " *(our control)*" if claim.section == "not in the paper" else ""
+            lines.append(
+                f"| {claim.says}{ours} | {claim.brief.format(**one.values)} | {MARKS[one.verdict]} {one.verdict} |"
+            )
+    body = f"{_tallied(found)} All of them: [docs/ledger.md](docs/ledger.md).\n\n" + "\n".join(lines)
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

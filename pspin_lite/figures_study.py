@@ -69,20 +69,35 @@ def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure,
     return figure, {name: bits for name, (_, bits) in shown.items()}
 
 
-@styled
-def finals(arms: Mapping[str, Mapping[int, float]], label: str) -> tuple[Figure, dict[str, np.ndarray]]:
+def _dots(panel, arms: Mapping[str, Mapping[int, float]], label: str) -> dict[str, np.ndarray]:
     """A dot for each seed of each arm and a line at the mean, arms from the best (top) to the worst."""
     shown = {name: np.array(list(values.values())) for name, values in arms.items()}
     order = sorted(shown, key=lambda name: shown[name].mean(), reverse=True)
-    figure = Figure(figsize=(7.6, 0.9 + 0.38 * len(order)), layout="constrained")
-    panel = figure.subplots()
     for row, name in enumerate(order):
         panel.plot([shown[name].mean()] * 2, [row - 0.3, row + 0.3], color=GREY, linewidth=2)
         panel.plot(shown[name], [row] * len(shown[name]), "o", color=CYCLE[0], alpha=0.8)
     panel.set_yticks(range(len(order)), order)
     panel.set_xlabel(label)
     panel.grid(axis="y", visible=False)
-    return figure, {name: shown[name] for name in reversed(order)}
+    return {name: shown[name] for name in reversed(order)}
+
+
+@styled
+def finals(arms: Mapping[str, Mapping[int, float]], label: str) -> tuple[Figure, dict[str, np.ndarray]]:
+    figure = Figure(figsize=(7.6, 0.9 + 0.38 * len(arms)), layout="constrained")
+    return figure, _dots(figure.subplots(), arms, label)
+
+
+@styled
+def front(runs: Runs, arms: Mapping[str, Mapping[int, float]]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """README's figure: learning curves over sequences, and where every arm ends."""
+    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _curves(left, runs, "sequences", records.SPLIT)
+    left.set(ylabel="held-out bits per byte", title="over sequences, as in the paper")
+    left.legend()
+    right.set_title("all arms at batch 1, 8,000 sequences")
+    return figure, _dots(right, arms, "held-out bits per byte at the end, a dot a seed")
 
 
 @styled

@@ -39,6 +39,12 @@ def test_finals_are_sorted():
     assert shown["bad"].tolist() == [3.0, 3.2]
 
 
+def test_the_front_has_curves_and_dots():
+    figure, shown = draw.front(runs(), {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}})
+    assert list(shown) == ["good", "bad"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["p-spin", "transformer"]
+
+
 def test_raw_losses_are_smoothed_over_the_window():
     _, shown = draw.raw_losses({"a": np.arange(10.0), "b": np.ones(10)}, window=4)
     assert shown["a"].tolist() == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from pspin_lite import experiments, files, ledger, records
-from pspin_lite.ledger import counted, trained
+from pspin_lite import experiments, figures, files, ledger, records, runs
+from pspin_lite.ledger import counted, front, trained
 
 CLAIMS = {claim.id: claim for claim in ledger.claims()}
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
@@ -101,13 +101,39 @@ def test_a_claim_without_its_runs_says_which(monkeypatch, tmp_path):
 
 def test_pages_are_written_from_the_results():
     text = (ledger.ROOT / "README.md").read_text(encoding="utf-8")
-    assert ledger.front(text) == text, "python -m pspin_lite ledger --write"
+    assert front.render(text) == text, "python -m pspin_lite ledger --write"
     assert (ledger.ROOT / "docs" / "ledger.md").read_text(encoding="utf-8") == ledger.page()
     for name, claim in CLAIMS.items():
         if claim.brief and ledger.results()[name].verdict != ledger.WAITS:
             assert claim.brief.format(**ledger.results()[name].values) in text
     with pytest.raises(files.FileError, match="README"):
-        ledger.front("no marks")
+        front.render("no marks")
+
+
+def test_the_picture_is_that_of_the_records(tmp_path):
+    figures.outlines(tmp_path / "results.svg", front.draw)
+    assert (tmp_path / "results.svg").read_text() == front.PICTURE.read_text(), "python -m pspin_lite ledger --write"
+
+
+def test_findings_rest_on_verdicts(monkeypatch):
+    """And have no number of their own. Another verdict, and the sentence is gone."""
+    listed = files.read_json(ledger.HERE / "claims.json")["findings"]
+    for one in listed:
+        rest = re.sub(r"\{[^}]*\}", "", one["says"])
+        assert set(NUMBER.findall(rest)) <= SETTINGS
+        used = {name.replace("_", "-") for name in re.findall(r"\{([a-z_0-9]+)\.", one["says"])}
+        assert used <= set(one["needs"])
+        assert set(one["needs"].values()) <= set(ledger.VERDICTS)
+    other = {name: ledger.Measured(ledger.UNTESTABLE, "", found.values) for name, found in ledger.results().items()}
+    monkeypatch.setattr(front, "results", lambda: other)
+    assert front.findings() == ""
+
+
+def test_what_to_expect_comes_from_runs():
+    text = front.expected()
+    shipped = runs.trained("byte-lite").summary["validation"]["held-out"]["bits_per_byte"]
+    assert f"| {shipped:.3f} |" in text
+    assert len(text.splitlines()) >= 3
 
 
 def test_the_table_has_every_claim():

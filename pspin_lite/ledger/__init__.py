@@ -5,7 +5,7 @@
     results.json   by id: values, a sentence made from them, the verdict; made by `python -m pspin_lite ledger --write`
                    from the functions in counted.py (counts and small computations) and trained.py (the study's records)
 
-README and notebook 12 are rendered from these files, so that no text can disagree with a measurement.
+README (front.py) and notebook 12 are rendered from these files, so that no text can disagree with a measurement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ ROOT = HERE.parent.parent
 HOLDS, PART, FAILS, UNTESTABLE = "holds", "holds in part", "does not hold", "cannot be tested here"
 WAITS = "waits for runs"  # of the study: which ones is said
 VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
-BEGIN, END = "<!-- results: written by python -m pspin_lite ledger --write -->", "<!-- end of results -->"
 INTRODUCTION = (
     "Every checkable claim of the paper in our own words, what we would count as holding (written down before the "
     "runs), what was measured, and the verdict. Made by `python -m pspin_lite ledger --write` from "
@@ -94,7 +93,7 @@ def tally(found: dict[str, Measured]) -> dict[str, int]:
 
 
 def markdown(ids: list[str] | None = None) -> str:
-    """The table, for the README and notebook 12."""
+    """All claims as a table, for notebook 12."""
     found = results()
     lines = ["| | claim | measured | verdict |", "|---|---|---|---|"]
     for claim in claims():
@@ -107,7 +106,7 @@ def markdown(ids: list[str] | None = None) -> str:
 def page() -> str:
     """docs/ledger.md: every claim, what would count as holding, and the command that repeats the measurement."""
     found = results()
-    parts = ["# The ledger", INTRODUCTION, _tallied(found)]
+    parts = ["# The ledger", INTRODUCTION, tallied(found)]
     for claim in claims():
         one = found[claim.id]
         parts.append(f"## {MARKS[one.verdict]} {claim.says}\n\n*{claim.section}* · `{claim.id}` · **{one.verdict}**")
@@ -115,26 +114,7 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def front(text: str) -> str:
-    """README with its results anew: the claims that have a brief form, as far as they are decided."""
-    found = results()
-    lines = ["| claim | measured | |", "|---|---|---|"]
-    for claim in claims():
-        one = found[claim.id]
-        if claim.brief and one.verdict != WAITS:
-            ours = " *(our control)*" if claim.section == "not in the paper" else ""
-            lines.append(
-                f"| {claim.says}{ours} | {claim.brief.format(**one.values)} | {MARKS[one.verdict]} {one.verdict} |"
-            )
-    body = f"{_tallied(found)} All of them: [docs/ledger.md](docs/ledger.md).\n\n" + "\n".join(lines)
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise files.FileError(f"README.md: expected the lines {BEGIN} and {END}, between which the results stand")
-    return f"{before}{begin}\n\n{body}\n\n{end}{after}"
-
-
-def _tallied(found: dict[str, Measured]) -> str:
+def tallied(found: dict[str, Measured]) -> str:
     counts = ", ".join(f"{count} {MARKS[verdict]} {verdict}" for verdict, count in tally(found).items() if count)
     return f"{len(found)} claims: {counts}."
 
@@ -143,8 +123,9 @@ def main(write_it: bool) -> int:
     if write_it:
         write()
         files.write_text(ROOT / "docs" / "ledger.md", page())
-        readme = ROOT / "README.md"
-        files.write_text(readme, front(readme.read_text(encoding="utf-8")))
+        from . import front
+
+        front.write()
     found = results()
     for claim in claims():
         one = found[claim.id]

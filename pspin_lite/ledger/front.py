@@ -1,0 +1,94 @@
+"""README's results, rendered from the ledger and the records: a table, a figure, findings, what to expect."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from .. import arms, experiments, figures, figures_study, files, records, runs
+from . import HERE, MARKS, ROOT, WAITS, claims, results, tallied
+
+PICTURE = ROOT / "docs" / "results.svg"
+MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- end of {} -->"
+ALT = (
+    "Two panels. Left: bits per byte on held-out speeches while training, over the number of sequences, for p-Spin and "
+    "the Transformer. Right: where each arm of the study ends, a dot a seed, the best on top."
+)
+LINES = {  # group/arm -> name in the figure
+    "bytes-1/p-spin": "p-Spin, batch 1",
+    "bytes-64/p-spin": "p-Spin, batch 64",
+    "bytes-1/transformer": "Transformer, batch 1",
+    "bytes-64/transformer": "Transformer, batch 64",
+}
+
+
+def render(text: str) -> str:
+    """README with everything between its marks anew."""
+    for name, body in (("results", table()), ("findings", findings()), ("expected", expected())):
+        begin, end = (mark.format(name) for mark in MARKED)
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise files.FileError(f"README.md: expected the lines {begin} and {end}, between which the {name} stand")
+        text = f"{before}{begin}\n\n{body}\n\n{end}{after}"
+    return text
+
+
+def table() -> str:
+    """The claims that have a brief form, as far as they are decided."""
+    found = results()
+    lines = ["| claim | measured | |", "|---|---|---|"]
+    for claim in claims():
+        one = found[claim.id]
+        if claim.brief and one.verdict != WAITS:
+            ours = " *(our control)*" if claim.section == "not in the paper" else ""
+            measured, verdict = claim.brief.format(**one.values), f"{MARKS[one.verdict]} {one.verdict}"
+            lines.append(f"| {claim.says}{ours} | {measured} | {verdict} |")
+    return f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md).\n\n" + "\n".join(lines)
+
+
+def findings() -> str:
+    """Sentences over the values of claims, {claim.value} with _ for -. Each says which verdicts it rests on, and is
+    left out as long as they are others."""
+    found = results()
+    values = {name.replace("-", "_"): SimpleNamespace(**one.values) for name, one in found.items()}
+    listed = files.read_json(HERE / "claims.json")["findings"]
+    stands = lambda one: all(found[name].verdict == verdict for name, verdict in one["needs"].items())  # noqa: E731
+    return "\n".join(f"- {one['says'].format(**values)}" for one in listed if stands(one))
+
+
+def expected() -> str:
+    """What the presets reach, and how long they take on one core."""
+    lines = [
+        "| preset | parameters | one thread of this study's machine | held-out | recent |",
+        "|---|---|---|---|---|",
+    ]
+    finished = {"byte-lite": runs.trained("byte-lite").summary}
+    for arm in arms.GROUPS["presets"]:
+        for job in experiments.jobs("presets", arm.name):
+            if records.has(job.name):
+                finished[arm.name] = records.read(job.name)["summary"]
+    for name, one in finished.items():
+        scores = " | ".join(f"{one['validation'][split]['bits_per_byte']:.3f}" for split in ("held-out", "recent"))
+        took = f"{one['seconds'] / 60:.0f} minutes"
+        lines.append(f"| `{name}` | {one['parameters']:,} | {took} | {scores} |")
+    if records.has("paper/byte-paper"):
+        one, record = records.read("paper/byte-paper")["summary"], records.read("paper/byte-paper")
+        scores = " | ".join(f"{records.curve(record, split)[1][-1]:.3f}" for split in ("held-out", "recent"))
+        reached = f"{one['steps']} of {record['config']['model']['steps']:,} steps in {one['seconds'] / 3600:.1f} hours"
+        whole = f"all of them {one['whole_run_hours']:.0f} hours (extrapolated)"
+        lines.append(f"| `byte-paper` | 60,963,008 | two threads: {reached}; {whole} | {scores} |")
+    return "\n".join(lines)
+
+
+def draw():
+    """The figure, from the full runs that are there."""
+    lines = {name: list(records.seeds(*arm.split("/")).values()) for arm, name in LINES.items()}
+    finals = {arm.name: records.bits("bytes-1", arm.name) for arm in arms.GROUPS["bytes-1"]}
+    there = lambda found: {name: runs for name, runs in found.items() if runs}  # noqa: E731
+    return figures_study.front(there(lines), there(finals))[0]
+
+
+def write() -> None:
+    figures.outlines(PICTURE, draw)
+    readme = ROOT / "README.md"
+    files.write_text(readme, render(readme.read_text(encoding="utf-8")))

@@ -6,7 +6,7 @@ noise scale   tr(Sigma) / |G|^2, with G the mean gradient and Sigma the covarian
 jitter        what is left of the raw loss when the trend and the text's own difficulty are taken away: two models
               that read the same sequences in the same order are jumpy together where the text is
 worse steps   how often a step raises the loss on a fixed held-out text
-tail          of the gradient norm: its 99th percentile over its median
+tail, largest of the gradient norm: its 99th percentile, and its maximum, over its median
 
 The measures "of a record" take a run of the study (records.py) and look at its steps at full learning rate.
 """
@@ -45,17 +45,19 @@ def noise_scale(loss: Callable[[Tensor], Tensor], parameters: Sequence[Tensor], 
     return dict(signal=signal, noise=noise, scale=noise / signal if signal > 0 else float("inf"), sequences=n)
 
 
-def jitter(losses: dict[str, np.ndarray], window: int = 200) -> dict[str, float]:
-    """Standard deviation of each model's raw losses [steps] after its own running mean over `window` steps and then
-    the deviation that all models share are taken away. All must have read the same sequences in the same order."""
-    lengths = {name: len(values) for name, values in losses.items()}
-    if len(losses) < 2 or len(set(lengths.values())) != 1:
-        raise checks.wrong("losses", str(lengths), "two or more models with as many steps each")
-    around = np.stack([np.asarray(values, float) - _running(values, window) for values in losses.values()])
-    n = len(around)
-    # The mean over all models contains the model itself, a share of 1/n: undone by the factor.
-    own = (around - around.mean(0)) * np.sqrt(n / (n - 1))
-    return {name: float(row.std()) for name, row in zip(losses, own, strict=True)}
+def jitter(losses: np.ndarray, other: np.ndarray, third: np.ndarray, window: int = 200) -> float:
+    """A model's own jitter: standard deviation of its raw losses [steps] without its running mean over `window` steps
+    and without what the text does to every model. All three must have read the same sequences in the same order.
+
+    Differences between two models have the text removed, and the variances of both added up; from the three pairs
+    follows each one's own: (V_ab + V_ac - V_bc) / 2, as clocks are compared that no better clock can judge (the
+    three-cornered hat, Gray and Allan 1974). What two of them have in common besides the text counts as the text's."""
+    lengths = [len(losses), len(other), len(third)]
+    if len(set(lengths)) != 1:
+        raise checks.wrong("losses", f"{lengths} steps", "as many steps of all three")
+    a, b, c = (np.asarray(x, float) - _running(x, window) for x in (losses, other, third))
+    own = (np.var(a - b) + np.var(a - c) - np.var(b - c)) / 2
+    return float(np.sqrt(max(own, 0.0)))
 
 
 def raw_jitter(losses: np.ndarray, window: int = 200) -> float:
@@ -86,9 +88,11 @@ def level(record: dict) -> slice:
     return slice(2 * model["warmup"], model["steps"] - model["cooldown"])
 
 
-def own_jitter(records: dict[str, dict]) -> dict[str, float]:
-    """Of runs with the same seed, which read the same sequences."""
-    return jitter({name: np.array(record["loss"])[level(record)] for name, record in records.items()})
+def own_jitter(runs: dict[str, dict], name: str, references: Sequence[str]) -> float:
+    """Of one of several runs with the same seed, which read the same sequences, against the first two of `references`
+    that are others."""
+    others = [one for one in references if one != name][:2]
+    return jitter(*(np.array(runs[one]["loss"])[level(runs[one])] for one in (name, *others)))
 
 
 def measures(record: dict) -> dict[str, float]:
@@ -100,5 +104,6 @@ def measures(record: dict) -> dict[str, float]:
         "rises": float(np.mean(np.diff(loss) > 0)),
         "worse steps": rose / steps,
         "tail": float(np.percentile(norm, 99) / np.median(norm)),
+        "largest": float(norm.max() / np.median(norm)),
         "noise scale": float(np.median([float(one["scale"]) for one in record["noise"]])),
     }

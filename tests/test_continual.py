@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pspin_lite import arms, continual, ledger, records
-from pspin_lite.ledger import trained
+from pspin_lite.ledger import in_time
 
 YEARS = ("1803", "1823", "1843", "1863")
 
@@ -57,7 +57,7 @@ def study(monkeypatch):
         def seeds(group, arm):
             assert group == "continual"
             model, _, order = arm.rpartition("-")
-            kept = 0.1 if order == "replay" else lost[model]
+            kept = {"replay": 0.1, "mixed": 0.0, "time": lost[model]}[order]
             bits = [[8, 2.0, 2.0 + kept]] + [[8, 2, 2]] * 3
             return {n: made(bits, np.full(600, 1.5 + behind[model] + n / 1000), f"{order} of 600") for n in arms.SEEDS}
 
@@ -72,15 +72,17 @@ def test_verdicts_follow_the_runs(study):
     assert models[0] == "p-spin"
     same = dict.fromkeys(models, 0.0)
     study(dict.fromkeys(models, 0.3), same)
-    assert trained.retention().verdict == ledger.FAILS
-    assert trained.followed().verdict == ledger.HOLDS
-    assert "0.300" in trained.retention().said()
+    assert in_time.retention().verdict == ledger.FAILS
+    assert in_time.followed().verdict == ledger.PART, "as good as the Transformer, better than none"
+    assert "0.100" in in_time.retention().said(), "one of three eras is lost by 0.3"
     study(dict.fromkeys(models, 0.3) | {"p-spin": 0.01}, same | {"p-spin": 0.1})
-    assert trained.retention().verdict == ledger.HOLDS
-    assert trained.followed().verdict == ledger.FAILS
-    study(dict(zip(models, (0.2, 0.3, 0.1, 0.3), strict=True)), same)
-    assert trained.retention().verdict == ledger.PART
-    assert continual.forgotten("p-spin", "replay") == pytest.approx(dict.fromkeys(arms.SEEDS, 0.1))
+    assert in_time.retention().verdict == ledger.HOLDS
+    assert in_time.followed().verdict == ledger.FAILS
+    study(dict(zip(models, (0.2, 0.3, 0.1, 0.3), strict=True)), same | {"p-spin": -0.1})
+    assert in_time.retention().verdict == ledger.PART
+    assert in_time.followed().verdict == ledger.HOLDS
+    assert continual.forgotten("p-spin", "replay") == pytest.approx(dict.fromkeys(arms.SEEDS, 0.1 / 3))
+    assert continual.lost_to_order("p-spin") == pytest.approx(dict.fromkeys(arms.SEEDS, 0.2 / 3))
 
 
 def test_the_order_costs_what_the_mixed_text_does_not(monkeypatch):

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from pspin_lite import experiments, figures, files, ledger, records, runs
-from pspin_lite.ledger import counted, front, trained
+from pspin_lite.ledger import counted, dynamics, front, in_time, printed, trained
 
 CLAIMS = {claim.id: claim for claim in ledger.claims()}
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _SMALL = (0, 1, 2, 3, 5, 8, 10, 15, 16, 20, 32, 64, 127, 200, 256, 512, 2048, 8192, 95, 99)
 SETTINGS = {*map(str, _SMALL), "8,000", "64,000", "236", "04", "07"}  # steps, lengths, seeds, percentiles, notebooks
-QUICK = sorted(set(counted.MEASURES) - {"bytes-a-token"})  # that one has its own test in test_metrics
+COUNTED = printed.MEASURES | counted.MEASURES
+OF_RUNS = trained.MEASURES | dynamics.MEASURES | in_time.MEASURES
+QUICK = sorted(set(COUNTED) - {"bytes-a-token"})  # that one has its own test in test_metrics
 
 
 def test_every_claim_has_a_measurement_and_a_result():
@@ -28,15 +30,15 @@ def test_every_claim_has_a_measurement_and_a_result():
 
 @pytest.mark.parametrize("name", QUICK)
 def test_counted_results_are_what_is_measured(name):
-    stored, found = ledger.results()[name], counted.MEASURES[name]()
+    stored, found = ledger.results()[name], COUNTED[name]()
     assert (stored.verdict, stored.text) == (found.verdict, found.text), "python -m pspin_lite ledger --write"
     for key, value in found.values.items():
         assert stored.values[key] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-3, abs=1e-12))
 
 
-@pytest.mark.parametrize("name", sorted(trained.MEASURES))
+@pytest.mark.parametrize("name", sorted(OF_RUNS))
 def test_results_of_runs_are_those_of_the_records(name):
-    stored, found = ledger.results()[name], trained.MEASURES[name]()
+    stored, found = ledger.results()[name], OF_RUNS[name]()
     assert (stored.verdict, stored.said()) == (found.verdict, found.said()), "python -m pspin_lite ledger --write"
 
 
@@ -54,12 +56,64 @@ def test_verdicts_follow_the_numbers(monkeypatch):
     """The same function, other runs: another verdict."""
     names = [(group, arm) for group in ("bytes-1",) for arm in ("p-spin", "transformer")]
     monkeypatch.setattr(records, "missing", lambda *names: [])
-    for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.1, ledger.FAILS)):
+    for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.02, ledger.PART), (0.1, ledger.FAILS)):
         made = {"p-spin": {1: 2.0 + gap, 2: 2.011 + gap, 3: 1.99 + gap}, "transformer": {1: 2.0, 2: 2.01, 3: 1.99}}
         monkeypatch.setattr(records, "bits", lambda group, arm, made=made: made[arm])
         found = trained.compared(*names)()
         assert found.verdict == verdict
         assert f"{gap:+.2f}" in found.said()
+        wanted = ledger.HOLDS if gap < 0 else ledger.PART if gap == 0.01 else ledger.FAILS
+        assert trained.compared(*names, strict=True)().verdict == wanted, "better, as good, neither"
+
+
+@pytest.fixture
+def dynamic(monkeypatch):
+    """Full runs of the compared arms with made-up losses: one text, and a jitter, noise and norms of their own."""
+    monkeypatch.setattr(records, "missing", lambda *names: [])
+
+    def make(own: dict[str, float], scale: dict[str, float], spike: dict[str, float]):
+        steps = 3000
+        text = np.random.default_rng(7).normal(size=steps)
+
+        def seeds(group, arm):
+            found = {}
+            for seed in (1, 2, 3):
+                random = np.random.default_rng([seed, *arm.encode()])
+                loss = 2 + 0.2 * text + own[arm] * random.normal(size=steps)
+                norm = 1 + 0.1 * random.random(steps)
+                norm[1500:1550] = spike[arm]
+                model = dict(warmup=100, cooldown=500, steps=steps)
+                points = [dict(step=s, split="held-out", bits_per_byte=3 - s / 3000) for s in range(0, steps, 300)]
+                found[seed] = dict(
+                    config=dict(model=model), loss=loss.tolist(), norm=norm.tolist(), validation=points,
+                    probe=[[1, 1.0], [2, 0.9]], noise=[dict(scale=scale[arm] + random.random())],
+                    attractor=[dict(residual=[spike[arm] * 1e-4, 1e-2])],
+                )  # fmt: skip
+            return found
+
+        monkeypatch.setattr(records, "seeds", seeds)
+
+    return make
+
+
+def test_verdicts_on_training_follow_the_runs(dynamic):
+    arms_ = dynamics.COMPARED
+    same = dict.fromkeys(arms_, 0.1)
+    dynamic(same, dict.fromkeys(arms_, 20.0), dict.fromkeys(arms_, 5.0))
+    assert dynamics.damped().verdict in (ledger.FAILS, ledger.PART), "chance may make one of eight clear"
+    assert dynamics.damped().values["p_spin"] == pytest.approx(0.1, rel=0.1)
+    assert dynamics.gradients().verdict == ledger.FAILS
+    assert dynamics.smooth().verdict == ledger.PART, "every validation better, and a raw loss that jumps"
+    assert dynamics.settled().verdict == ledger.PART
+    dynamic(
+        same | {"p-spin": 0.02},
+        dict.fromkeys(arms_, 20.0) | {"p-spin": 5.0},
+        dict.fromkeys(arms_, 5.0) | {"p-spin": 2.0},
+    )
+    assert dynamics.damped().verdict == ledger.HOLDS
+    assert dynamics.gradients().verdict == ledger.HOLDS
+    dynamic(same, dict.fromkeys(arms_, 20.0), dict.fromkeys(arms_, 2.0) | {"full-precision": 9.0})
+    assert dynamics.gradients().verdict == ledger.PART
 
 
 def test_differences_are_paired():

@@ -39,25 +39,22 @@ def test_noise_scale_ignores_what_has_no_gradient_and_refuses_one_sequence():
 
 
 def test_jitter_takes_trend_and_text_away():
-    rng = np.random.default_rng(0)
-    steps = np.arange(4000)
-    text = rng.normal(0, 0.5, 4000)  # how hard each sequence is: the same for all
-    own = {"calm": 0.02, "jumpy": 0.1, "middle": 0.05}
-    losses = {name: 3 * np.exp(-steps / 3000) + text + rng.normal(0, size, 4000) for name, size in own.items()}
-    found = stability.jitter(losses)
-    assert found["calm"] < found["middle"] < found["jumpy"]
-    assert found["jumpy"] < 0.15
-    for name in losses:
-        assert stability.raw_jitter(losses[name]) == pytest.approx(0.5, rel=0.1)
-    # Two models that are equally jumpy have their own share, not what one has in common with the mean of both.
-    pair = {name: text + rng.normal(0, 0.1, 4000) for name in "ab"}
-    assert stability.jitter(pair)["a"] == pytest.approx(0.1, rel=0.1)
+    """Three models on one text, whose own jitters are known."""
+    random = np.random.default_rng(0)
+    steps = 20_000
+    text, trend = random.normal(size=steps), 5 * np.exp(-np.arange(steps) / 5000)
+    a, b, c = (trend + text + own * random.normal(size=steps) for own in (0.1, 0.3, 0.2))
+    assert stability.jitter(a, b, c) == pytest.approx(0.1, rel=0.05)
+    assert stability.jitter(b, a, c) == pytest.approx(0.3, rel=0.05)
+    assert stability.jitter(c, a, b) == pytest.approx(0.2, rel=0.05)
+    assert stability.raw_jitter(a) == pytest.approx(1.0, rel=0.05)
+    assert stability.jitter(text, text, text) == 0
 
 
 def test_jitter_wants_the_same_steps():
     with pytest.raises(ValueError) as raised:
-        stability.jitter({"a": np.zeros(3), "b": np.zeros(4)})
-    assert "losses" in message(raised)
+        stability.jitter(np.ones(3), np.ones(3), np.ones(4))
+    assert "[3, 3, 4]" in message(raised)
 
 
 def test_worse_steps():
@@ -80,9 +77,11 @@ def test_measures_of_a_record():
     assert found["worse steps"] == pytest.approx(1 / 3)
     assert found["tail"] == pytest.approx(np.percentile(norm[20:80], 99))
     assert found["noise scale"] == 5.0
-    calm = record | dict(loss=(loss * 0 + 1).tolist())
-    own = stability.own_jitter({"jumpy": record, "calm": calm, "calm too": calm})
-    assert own["jumpy"] > 1.5 * own["calm"]
+    assert found["largest"] == 5.0
+    calm, third = (record | dict(loss=(loss * 0 + x).tolist()) for x in (1, 2))
+    runs = {"jumpy": record, "calm": calm, "third": third}
+    assert stability.own_jitter(runs, "jumpy", ("calm", "third", "jumpy")) == pytest.approx(0.5, rel=0.01)
+    assert stability.own_jitter(runs, "calm", ("calm", "third", "jumpy")) == 0
 
 
 def test_probes_change_nothing_and_are_the_same_after_a_stop(tmp_path, texts):

@@ -25,17 +25,18 @@ def grade_paired(answer) -> None:
     expect("five random pairs", answer(list(a), list(b), records.T_95[5]), [found.mean, found.half_width])
 
 
-def own_jitter(losses: np.ndarray) -> np.ndarray:
-    """[models, steps] -> [models]"""
-    return (losses - losses.mean(axis=0)).std(axis=1)
+def own_jitter(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """Of a: differences have no text in them, and the variances of both."""
+    return max((np.var(a - b) + np.var(a - c) - np.var(b - c)) / 2, 0.0) ** 0.5
 
 
 def grade_jitter(answer) -> None:
     text = np.random.default_rng(0).normal(size=1000)
-    expect("nothing but the text", np.add(answer(np.stack([text, text, text])), 1.0), [1.0, 1.0, 1.0])
-    own = np.tile([1.0, -1.0], 500)
-    found = answer(np.stack([text + 3 * own, text, text]))
-    expect("one of three jumps by 3: its share of the mean is gone", found, [2.0, 1.0, 1.0])
+    one, two = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)  # nothing in common
+    expect("nothing but the text", answer(text, text, text) + 1.0, 1.0)
+    expect("3 of its own, the others calm", answer(text + 3 * one, text, text), 3.0)
+    expect("calm itself, another jumps", answer(text, text + 3 * one, text) + 1.0, 1.0)
+    expect("0.5 of its own, another has 2", answer(text + 0.5 * one, text + 2 * two, text), 0.5)
 
 
 def noise_scale(gradients: np.ndarray) -> float:
@@ -56,7 +57,9 @@ def grade_noise(answer) -> None:
 
 EXERCISES = {
     "12.1": Exercise(grade_paired, paired, "Subtract first; then mean, and t * std(ddof=1) / sqrt(number of pairs)."),
-    "12.2": Exercise(grade_jitter, own_jitter, "The common part at a step is losses.mean(axis=0)."),
+    "12.2": Exercise(
+        grade_jitter, own_jitter, "np.var(a - b) is own(a)^2 + own(b)^2. Three such equations, three unknowns."
+    ),
     "12.3": Exercise(
         grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."
     ),

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
-from .. import arms, continual, evaluation, records, runs, stability
+from .. import arms, experiments, records
 from . import FAILS, HOLDS, PART, WAITS, Measured
 
-STILL = 0.05  # nats: a raw loss that jumps by less would look smooth beside a fall of several nats
 CLOSE = 0.02  # bits per byte: what counts as parity, about what three seeds of one arm spread over
 
 
@@ -29,7 +27,7 @@ def wants(*names: str) -> Callable:
     return around
 
 
-def _pair(one: tuple[str, str], other: tuple[str, str]) -> tuple[records.Difference, dict]:
+def pair(one: tuple[str, str], other: tuple[str, str]) -> tuple[records.Difference, dict]:
     """Bits per byte of two arms, and their difference."""
     a, b = records.bits(*one), records.bits(*other)
     gap = records.difference(a, b)
@@ -37,16 +35,31 @@ def _pair(one: tuple[str, str], other: tuple[str, str]) -> tuple[records.Differe
     return gap, values | dict(gap=gap.mean, width=gap.half_width)
 
 
-BOTH = "{a:.3f} ± {sa:.3f} against {b:.3f} ± {sb:.3f} bits per byte; difference {gap:+.3f} ± {width:.3f} (95%, 3 seeds)"
+BOTH = (
+    "{a:.3f} ± {sa:.3f} (sd) against {b:.3f} ± {sb:.3f} (sd) bits per byte; difference {gap:+.3f} ± {width:.3f} (95%, "
+    "3 seeds)"
+)
 
 
-def compared(better: tuple[str, str], other: tuple[str, str], words: str = "") -> Callable:
-    """`better` is to be at least as good as `other`."""
+def within(gap: records.Difference, margin: float = CLOSE) -> str:
+    """HOLDS if the whole interval lies below the margin, FAILS if it lies above, PART if three seeds cannot tell."""
+    low, high = gap.mean - gap.half_width, gap.mean + gap.half_width
+    return HOLDS if high <= margin else FAILS if low > margin else PART
+
+
+def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", strict: bool = False) -> Callable:
+    """`better` is to be as good as `other`, within CLOSE; if strict, clearly better, and in part as good."""
 
     @wants("/".join(better), "/".join(other))
     def measured() -> Measured:
-        gap, values = _pair(better, other)
-        verdict = HOLDS if gap.mean < CLOSE else FAILS if gap.clear else PART
+        gap, values = pair(better, other)
+        if "{passes" in words:
+            data = records.seeds(*other)[arms.SEEDS[0]]["data"]["train"]
+            values |= dict(passes=64_000 * (data["length"] + 1) / data["tokens"])
+        if strict:
+            verdict = HOLDS if gap.clear and gap.mean < 0 else PART if within(gap) == HOLDS else FAILS
+        else:
+            verdict = within(gap)
         return Measured(verdict, BOTH + words, values)
 
     return measured
@@ -54,111 +67,35 @@ def compared(better: tuple[str, str], other: tuple[str, str], words: str = "") -
 
 @wants("bytes-1/p-spin", "bytes-1/k0-same-size", "bytes-1/k0", "bytes-1/k1", "bytes-1/k2", "bytes-1/k10")
 def recurrence() -> Measured:
-    gap, values = _pair(("bytes-1", "p-spin"), ("bytes-1", "k0-same-size"))
+    gap, values = pair(("bytes-1", "p-spin"), ("bytes-1", "k0-same-size"))
+    one, _ = pair(("bytes-1", "p-spin"), ("bytes-1", "k1"))
     text = (
-        "K = 5 against K = 0 of the same size: " + BOTH + ". K = 0, 1, 2, 10: {k0:.3f}, {k1:.3f}, {k2:.3f}, {k10:.3f}"
+        "K = 5 against K = 0 of the same size: "
+        + BOTH
+        + "; against K = 1 {gap1:+.3f} ± {width1:.3f}. K = 0, 1, 2, 10: "
+        "{k0:.3f}, {k1:.3f}, {k2:.3f}, {k10:.3f}, the first with fewer parameters"
     )
     values |= {name: records.mean(records.bits("bytes-1", name)) for name in ("k0", "k1", "k2", "k10")}
-    return Measured(HOLDS if gap.clear and gap.mean < 0 else FAILS, text, values)
+    values |= dict(gap1=one.mean, width1=one.half_width)
+    better = [found.clear and found.mean < 0 for found in (gap, one)]
+    return Measured(HOLDS if all(better) else PART if better[0] else FAILS, text, values)
 
 
-COMPARED = ("p-spin", "transformer", "swiglu", "k0-same-size", "full-precision")
+def named(prefix: str, found: dict[str, float]) -> dict[str, float]:
+    return {prefix + name.replace("-", "_"): x for name, x in found.items()}
 
 
-def _steadiness(name: str) -> dict[str, float]:
-    """Means over seeds."""
-    found = [stability.measures(record) for record in records.seeds("bytes-1", name).values()]
-    return {key: float(np.mean([one[key] for one in found])) for key in found[0]}
-
-
-@wants(*(f"bytes-1/{name}" for name in COMPARED))
-def smooth() -> Measured:
-    """Smooth and monotonic as they stand: every step, every validation."""
-    curves = [records.curve(record)[1] for record in records.seeds("bytes-1", "p-spin").values()]
-    mine, other = _steadiness("p-spin"), _steadiness("transformer")
-    values = dict(
-        raw=mine["raw jitter"],
-        other=other["raw jitter"],
-        rises=100 * mine["rises"],
-        points=sum(len(bits) - 1 for bits in curves),
-        up=sum(int((np.diff(bits) > 0).sum()) for bits in curves),
-    )
+@wants("subwords-64/transformer")
+def asymptote() -> Measured:
+    """A run that has reached its asymptote gains nothing from being longer."""
+    tried = min(records.rates("subwords-64", "transformer").values())
+    scores = [experiments.score(record) for record in records.seeds("subwords-64", "transformer").values()]
     text = (
-        "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
-        "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
-        "than the one before"
+        "a run a quarter as long ends at {tried:.3f} bits per byte, the whole at {whole:.3f}: four times the steps "
+        "gain {gain:.3f} (mean of both validation splits)"
     )
-    verdict = FAILS if values["up"] else PART if values["raw"] > STILL else HOLDS
-    return Measured(verdict, text, values)
-
-
-@wants(*(f"bytes-1/{name}" for name in COMPARED))
-def damped() -> Measured:
-    """Jitter that is the model's own, after the text's difficulty is taken away."""
-    runs = {seed: {name: records.seeds("bytes-1", name)[seed] for name in COMPARED} for seed in arms.SEEDS}
-    own = [stability.own_jitter(found) for found in runs.values()]
-    means = {name: float(np.mean([one[name] for one in own])) for name in COMPARED}
-    scale = {name: _steadiness(name)["noise scale"] for name in COMPARED}
-    text = (
-        "own jitter in nats (same sequences for all, the common part removed): p-Spin {p_spin:.3f}, same-size K = 0 "
-        "{k0_same_size:.3f}, full-precision {full_precision:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}. "
-        "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
-        "{n_swiglu:.0f}, {n_transformer:.0f}"
-    )
-    values = {name.replace("-", "_"): x for name, x in means.items()}
-    values |= {f"n_{name.replace('-', '_')}": x for name, x in scale.items()}
-    least = min(x for name, x in means.items() if name != "p-spin")
-    calm = means["p-spin"] < 0.9 * least and scale["p-spin"] < 0.9 * min(scale[n] for n in scale if n != "p-spin")
-    some = means["p-spin"] < means["k0-same-size"] * 0.9 or scale["p-spin"] < scale["k0-same-size"] * 0.9
-    return Measured(HOLDS if calm else PART if some else FAILS, text, values)
-
-
-@wants(*(f"bytes-1/{name}" for name in COMPARED))
-def gradients() -> Measured:
-    """Catastrophic gradients, and steps that do harm."""
-    values = {}
-    for name in COMPARED:
-        found = _steadiness(name)
-        values |= {
-            f"t_{name.replace('-', '_')}": found["tail"],
-            f"w_{name.replace('-', '_')}": 100 * found["worse steps"],
-        }
-    text = (
-        "99th percentile of the gradient norm over its median: p-Spin {t_p_spin:.2f}, full-precision weights "
-        "{t_full_precision:.2f}, SwiGLU {t_swiglu:.2f}, Transformer {t_transformer:.2f}. Steps that make a held-out "
-        "loss worse: {w_p_spin:.0f}%, {w_full_precision:.0f}%, {w_swiglu:.0f}%, {w_transformer:.0f}%"
-    )
-    rest = [name.replace("-", "_") for name in COMPARED[1:]]
-    best = values["t_p_spin"] < 0.9 * min(values[f"t_{name}"] for name in rest)
-    some = values["t_p_spin"] < 0.9 * values["t_full_precision"]
-    return Measured(HOLDS if best else PART if some else FAILS, text, values)
-
-
-def exact_trained() -> Measured:
-    """In the model that ships, which was trained with the paper's recipe at T = 512."""
-    run = runs.trained("byte-lite")
-    windows = torch.cat([tokens for tokens, _ in run.data()[records.SPLIT].windows(4)])
-    found = evaluation.attractors(run.model, windows, sample=256)
-    errors = found["gradient_error"]
-    text = (
-        "in the trained model, layer by layer, the gradient at K = 5 is off by {e0:.4%}, {e1:.3%}, {e2:.2%} and "
-        "{e3:.0%}, with spectral radii {r0:.2f}, {r1:.2f}, {r2:.2f} and {r3:.2f}"
-    )
-    values = {f"e{i}": error for i, error in enumerate(errors)} | {f"r{i}": r for i, r in enumerate(found["radius"])}
-    return Measured(HOLDS if max(errors) < 1e-3 else PART if min(errors) < 1e-3 else FAILS, text, values)
-
-
-def contracts() -> Measured:
-    shipped = [one["radius"] for one in runs.trained("byte-lite").metrics("attractor")]
-    study = [one["radius"] for record in records.seeds("bytes-1", "p-spin").values() for one in record["attractor"]]
-    over = sum(max(row) >= 1 for row in shipped + study)
-    text = (
-        "spectral radius in training: at most {largest:.2f}, and 1 or more in {over} of {count} validations (of "
-        "{trained} networks). It starts at {start:.2f}; training drives it up, towards the border of contraction"
-    )
-    values = dict(largest=max(map(max, shipped + study)), count=len(shipped + study), over=over)
-    values |= dict(trained=1 + len(records.seeds("bytes-1", "p-spin")), start=max(shipped[0]))
-    return Measured(HOLDS if not over else PART if over < len(shipped + study) / 2 else FAILS, text, values)
+    values = dict(tried=tried, whole=float(np.mean(scores)), gain=tried - float(np.mean(scores)))
+    return Measured(HOLDS if values["gain"] <= CLOSE else FAILS, text, values)
 
 
 @wants("bytes-1/p-spin", "bytes-1/transformer")
@@ -199,64 +136,31 @@ def cost() -> Measured:
     return Measured(FAILS if values["time"] > 1 else HOLDS, text, values)
 
 
-IN_TIME = [f"{continual.GROUP}/{model}-time" for model in continual.models()]
-
-
-@wants(*IN_TIME, *(name.replace("-time", "-replay") for name in IN_TIME))
-def retention() -> Measured:
-    """How much worse old speeches have become since they were known best."""
-    lost = {model: continual.forgotten(model, "time") for model in continual.models()}
-    mine = lost.pop("p-spin")
-    gaps = [records.difference(mine, other) for other in lost.values()]
-    values = {f"f_{model.replace('-', '_')}": records.mean(x) for model, x in lost.items()}
-    values |= dict(mine=records.mean(mine), spread=records.spread(mine))
-    values |= dict(replayed=records.mean(continual.forgotten("p-spin", "replay")))
-    values |= dict(gap=gaps[0].mean, width=gaps[0].half_width)
-    text = (
-        "after 236 years in order, speeches of earlier eras cost {mine:.3f} ± {spread:.3f} bits per byte more than "
-        "when they were known best; same-size K = 0 {f_k0_same_size:.3f}, SwiGLU {f_swiglu:.3f}, Transformer "
-        "{f_transformer:.3f} (p-Spin against it {gap:+.3f} ± {width:.3f}). With every other sequence a replayed one: "
-        "{replayed:.3f}"
-    )
-    calm = all(gap.clear and gap.mean < 0 for gap in gaps)
-    kept = values["mine"] < CLOSE
-    return Measured(HOLDS if kept or calm else PART if gaps[0].clear and gaps[0].mean < 0 else FAILS, text, values)
-
-
-@wants(*IN_TIME)
-def followed() -> Measured:
-    """Every sequence costs what it costs before it is learned: the text, transmitted once."""
-    cost = {model: continual.followed(model) for model in continual.models()}
-    gap = records.difference(cost["p-spin"], cost["transformer"])
-    values = {model.replace("-", "_"): records.mean(x) for model, x in cost.items()}
-    text = (
-        "online bits per byte over 236 years in order: p-Spin {p_spin:.3f}, same-size K = 0 {k0_same_size:.3f}, SwiGLU "
-        "{swiglu:.3f}, Transformer {transformer:.3f}; p-Spin against the Transformer {gap:+.3f} ± {width:.3f}"
-    )
-    values |= dict(gap=gap.mean, width=gap.half_width)
-    return Measured(HOLDS if gap.mean < CLOSE else FAILS if gap.clear else PART, text, values)
+@wants("bytes-1/p-spin", "subwords-1/p-spin")
+def bytes_behind() -> Measured:
+    gap, values = pair(("bytes-1", "p-spin"), ("subwords-1", "p-spin"))
+    data = records.seeds("subwords-1", "p-spin")[arms.SEEDS[0]]["data"]["train"]
+    text = "bytes; subwords: " + BOTH + ". A window has {more:.1f} times as much text in it with subwords"
+    values |= dict(more=data["bytes"] / data["tokens"])
+    return Measured(HOLDS if gap.clear and gap.mean > 0 else FAILS, text, values)
 
 
 B1, B64, S1, S64 = "bytes-1", "bytes-64", "subwords-1", "subwords-64"
+OVER_64 = ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text"
 MEASURES = {
-    "eight-times": compared((S1, "p-spin"), (S64, "transformer"), ". p-Spin: 8,000 sequences; Transformer: 64,000"),
-    "eight-times-bytes": compared(
-        (B1, "p-spin"), (B64, "transformer"), ". p-Spin: 8,000 sequences; Transformer: 64,000"
-    ),
+    "eight-times": compared((S1, "p-spin"), (S64, "transformer"), OVER_64),
+    "eight-times-bytes": compared((B1, "p-spin"), (B64, "transformer"), OVER_64),
+    "asymptote": asymptote,
     "control": compared((S1, "p-spin"), (S1, "transformer"), ". Both: batch 1, 8,000 steps"),
     "control-bytes": compared((B1, "p-spin"), (B1, "transformer"), ". Both: batch 1, 8,000 steps"),
     "large-batch": compared((B1, "p-spin"), (B64, "p-spin"), ". Batch 1, 8,000 sequences; batch 64, 64,000"),
     "swiglu": compared((B1, "p-spin"), (B1, "swiglu"), ". p-Spin; the same state space with a SwiGLU"),
     "precision": compared((B1, "p-spin"), (B1, "full-precision"), ". Ternary; full-precision"),
-    "mixer": compared((B1, "p-spin"), (B1, "attention"), ". State space; attention, both with the p-Spin MLP"),
+    "mixer": compared(
+        (B1, "p-spin"), (B1, "attention"), ". State space; attention, both with the p-Spin MLP", strict=True
+    ),
     "recurrence": recurrence,
-    "smooth": smooth,
-    "damped": damped,
-    "gradients": gradients,
-    "exact-trained": exact_trained,
-    "contracts": contracts,
     "credit": credit,
     "cost": cost,
-    "retention": retention,
-    "followed": followed,
+    "bytes-behind": bytes_behind,
 }

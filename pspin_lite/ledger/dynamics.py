@@ -1,0 +1,168 @@
+"""Claims on how training goes: smooth, damped, contracting, exact. Decided by the study's records of every step."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from .. import arms, evaluation, records, runs, stability
+from . import FAILS, HOLDS, PART, Measured
+from .trained import named, wants
+
+STILL = 0.05  # nats: a raw loss that jumps by less would look smooth beside a fall of several nats
+COMPARED = ("p-spin", "transformer", "swiglu", "k0-same-size", "full-precision")
+HAT = ("transformer", "swiglu", "p-spin")  # to measure jitter against: one of each family
+
+
+def _steady(name: str, measure: str) -> dict[int, float]:
+    """A measure of stability by seed."""
+    return {seed: stability.measures(record)[measure] for seed, record in records.seeds("bytes-1", name).items()}
+
+
+def own_jitter(name: str) -> dict[int, float]:
+    """By seed."""
+    runs = {seed: {one: records.seeds("bytes-1", one)[seed] for one in COMPARED} for seed in arms.SEEDS}
+    return {seed: stability.own_jitter(found, name, HAT) for seed, found in runs.items()}
+
+
+@wants("bytes-1/p-spin", "bytes-1/transformer")
+def smooth() -> Measured:
+    """Smooth and monotonic as they stand: every step, every validation."""
+    curves = [records.curve(record)[1] for record in records.seeds("bytes-1", "p-spin").values()]
+    values = dict(
+        raw=records.mean(_steady("p-spin", "raw jitter")),
+        other=records.mean(_steady("transformer", "raw jitter")),
+        rises=100 * records.mean(_steady("p-spin", "rises")),
+        points=sum(len(bits) - 1 for bits in curves),
+        up=sum(int((np.diff(bits) > 0).sum()) for bits in curves),
+    )
+    text = (
+        "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
+        "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
+        "than the one before"
+    )
+    verdict = FAILS if values["up"] else PART if values["raw"] > STILL else HOLDS
+    return Measured(verdict, text, values)
+
+
+@wants(*(f"bytes-1/{name}" for name in COMPARED))
+def damped() -> Measured:
+    """Jitter that is the model's own, after the text's difficulty is taken away."""
+    own = {name: own_jitter(name) for name in COMPARED}
+    scale = {name: _steady(name, "noise scale") for name in COMPARED}
+    lower = {
+        name: [records.difference(found["p-spin"], found[name]) for found in (own, scale)]
+        for name in COMPARED
+        if name != "p-spin"
+    }
+    calmer = [gap.clear and gap.mean < 0 for gaps in lower.values() for gap in gaps]
+    text = (
+        "own jitter in nats (what the text does to every model removed): p-Spin {p_spin:.3f}, same-size K = 0 "
+        "{k0_same_size:.3f}, full-precision {full_precision:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}. "
+        "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
+        "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons; against K = 0, "
+        "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences"
+    )
+    values = named("", {name: records.mean(found) for name, found in own.items()})
+    values |= named("n_", {name: records.mean(found) for name, found in scale.items()})
+    jitter, noise = lower["k0-same-size"]
+    values |= dict(gap=jitter.mean, width=jitter.half_width, n_gap=noise.mean, n_width=noise.half_width)
+    values |= dict(calmer=sum(calmer), of=len(calmer))
+    return Measured(HOLDS if all(calmer) else PART if any(calmer) else FAILS, text, values)
+
+
+@wants(*(f"bytes-1/{name}" for name in COMPARED))
+def gradients() -> Measured:
+    """Catastrophic gradients, and steps that do harm."""
+    found = {key: {name: _steady(name, key) for name in COMPARED} for key in ("tail", "largest", "worse steps")}
+    order = ("p_spin", "full_precision", "k0_same_size", "swiglu", "transformer")
+    listed = lambda prefix, form: ", ".join(f"{{{prefix}{name}:{form}}}" for name in order)  # noqa: E731
+    text = (
+        "gradient norm over its median, 99th percentile and largest; p-Spin, full-precision weights, same-size K = 0, "
+        f"SwiGLU, Transformer: {listed('t_', '.2f')}; {listed('l_', '.1f')}. Steps that make a validation loss worse: "
+        f"{listed('w_', '.0%')}"
+    )
+    means = {key: {name: records.mean(x) for name, x in by.items()} for key, by in found.items()}
+    values = named("t_", means["tail"]) | named("l_", means["largest"]) | named("w_", means["worse steps"])
+    shorter = {
+        name: all(means[key]["p-spin"] < 0.9 * means[key][name] for key in ("tail", "largest"))
+        for name in COMPARED
+        if name != "p-spin"
+    }
+    verdict = HOLDS if all(shorter.values()) else PART if shorter["full-precision"] else FAILS
+    return Measured(verdict, text, values)
+
+
+@wants("bytes-1/p-spin")
+def settled() -> Measured:
+    """Whether K = 5 steps reach the fixed point, at the end of training."""
+    last = np.array([records.layers(record, "residual")[-1] for record in records.seeds("bytes-1", "p-spin").values()])
+    text = (
+        "at the end of training the fifth step still changes the spins by {low:.1%} to {high:.1%} of their size, by "
+        "layer and seed"
+    )
+    verdict = HOLDS if last.max() < 1e-3 else PART if last.min() < 1e-3 else FAILS
+    return Measured(verdict, text, dict(low=float(last.min()), high=float(last.max())))
+
+
+def exact_trained() -> Measured:
+    """In the model that ships, which was trained with the paper's recipe at T = 512."""
+    run = runs.trained("byte-lite")
+    windows = torch.cat([tokens for tokens, _ in run.data()[records.SPLIT].windows(4)])
+    found = evaluation.attractors(run.model, windows, sample=256)
+    errors = found["gradient_error"]
+    text = (
+        "in the trained model, layer by layer, the gradient at K = 5 is off by {e0:.4%}, {e1:.3%}, {e2:.2%} and "
+        "{e3:.0%}, with spectral radii {r0:.2f}, {r1:.2f}, {r2:.2f} and {r3:.2f}"
+    )
+    values = {f"e{i}": error for i, error in enumerate(errors)} | {f"r{i}": r for i, r in enumerate(found["radius"])}
+    return Measured(HOLDS if max(errors) < 1e-3 else PART if min(errors) < 1e-3 else FAILS, text, values)
+
+
+@wants("bytes-1/p-spin")
+def contracts() -> Measured:
+    """At every validation but that before training; the largest radius over the tokens of one window."""
+    shipped = [one["radius"] for one in runs.trained("byte-lite").metrics("attractor") if one["step"] > 0]
+    study = [
+        one["radius"]
+        for record in records.seeds("bytes-1", "p-spin").values()
+        for one in record["attractor"]
+        if one["step"] > 0
+    ]
+    start = max(runs.trained("byte-lite").metrics("attractor")[0]["radius"])
+    over = sum(max(row) >= 1 for row in shipped + study)
+    text = (
+        "spectral radius in training: at most {largest:.2f}, and 1 or more in {over} of {count} validations (of "
+        "{trained} networks). It starts at {start:.2f}; training drives it up, towards the border of contraction"
+    )
+    values = dict(largest=max(map(max, shipped + study)), count=len(shipped + study), over=over)
+    values |= dict(trained=1 + len(records.seeds("bytes-1", "p-spin")), start=start)
+    return Measured(HOLDS if not over else PART if over < len(shipped + study) / 2 else FAILS, text, values)
+
+
+@wants("bytes-1/transformer", "subwords-1/transformer")
+def bytes_unstable() -> Measured:
+    """Of the Transformer, at batch 1."""
+    found = {
+        group: [stability.measures(record) for record in records.seeds(group, "transformer").values()]
+        for group in ("bytes-1", "subwords-1")
+    }
+    mean = lambda group, key: float(np.mean([one[key] for one in found[group]]))  # noqa: E731
+    values = {f"{key[0]}_{group[0]}": mean(group, key) for group in found for key in ("tail", "worse steps")}
+    text = (
+        "Transformer at batch 1, bytes and subwords: 99th percentile of the gradient norm over its median {t_b:.2f} "
+        "and {t_s:.2f}, steps that make a validation loss worse {w_b:.0%} and {w_s:.0%}"
+    )
+    worse = [values["t_b"] > 1.1 * values["t_s"], values["w_b"] > 1.1 * values["w_s"]]
+    return Measured(HOLDS if all(worse) else PART if any(worse) else FAILS, text, values)
+
+
+MEASURES = {
+    "smooth": smooth,
+    "damped": damped,
+    "gradients": gradients,
+    "settled": settled,
+    "exact-trained": exact_trained,
+    "contracts": contracts,
+    "bytes-unstable": bytes_unstable,
+}

@@ -58,7 +58,7 @@ def grade_noise(answer) -> None:
 EXERCISES = {
     "12.1": Exercise(grade_paired, paired, "Subtract first; then mean, and t * std(ddof=1) / sqrt(number of pairs)."),
     "12.2": Exercise(
-        grade_jitter, own_jitter, "np.var(a - b) is own(a)^2 + own(b)^2. Three such equations, three unknowns."
+        grade_jitter, own_jitter, "np.var(a - b) is own(a)^2 + own(b)^2: three equations, three unknowns."
     ),
     "12.3": Exercise(
         grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."

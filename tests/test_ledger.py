@@ -12,7 +12,7 @@ from pspin_lite.ledger import counted, dynamics, front, in_time, printed, traine
 
 CLAIMS = {claim.id: claim for claim in ledger.claims()}
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
-_SMALL = (0, 1, 2, 3, 5, 8, 10, 15, 16, 20, 32, 64, 127, 200, 256, 512, 2048, 8192, 95, 99)
+_SMALL = (0, 1, 2, 3, 5, 8, 10, 15, 16, 20, 32, 64, 127, 200, 256, 400, 512, 2048, 8192, 95, 99)
 SETTINGS = {*map(str, _SMALL), "8,000", "64,000", "236", "04", "07"}  # steps, lengths, seeds, percentiles, notebooks
 COUNTED = printed.MEASURES | counted.MEASURES
 OF_RUNS = trained.MEASURES | dynamics.MEASURES | in_time.MEASURES

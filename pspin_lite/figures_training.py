@@ -244,7 +244,7 @@ def sampler(model, tokenizer, tokens: int = 8, seed: int = 1) -> Callable[..., t
         sketch.add(0, said[:LIKELIEST].numpy(), list(rows), RED, width=0, dot=3.5, filled=False)
         entropy = -(p * p.clamp_min(1e-300).log2()).sum()
         text = repr(prompt[-20:] + complete(prompt, temperature, top_k))[1:-1]
-        return sketch, {"bits of the choice": float(entropy), "bytes above 1%": str(int((p > 0.01).sum())),
+        return sketch, {"bits of the choice": float(entropy) + 0.0, "bytes above 1%": str(int((p > 0.01).sum())),
                         "one way to go on": f"…{text}…"}  # fmt: skip
 
     return draw

@@ -1,4 +1,5 @@
-"""The attractor's widgets in a real browser: JupyterLab runs notebook 05, sliders move by keyboard, numbers follow.
+"""The widgets in a real browser: JupyterLab runs notebook 05, sliders move by keyboard, numbers follow. Those of later
+notebooks come along: their cell is put at the end, behind the few lines that it needs.
 
 Numbers in the page (data-name) are compared with those of the pure functions, not pixels. An exception in a slider's
 callback appears in no cell, so the kernel's messages are listened to as well."""
@@ -16,14 +17,25 @@ import time
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
+from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
 from pspin_lite import explore_attractor as explore
-from pspin_lite import explore_model
+from pspin_lite import explore_model, figures_training
 
-NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "05_attractor.ipynb"
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOK = NOTEBOOKS / "05_attractor.ipynb"
+LATER = {  # notebook -> what the cell with its widget needs
+    "10_byte_run": """import pspin_lite as ps
+from ipywidgets import Dropdown, FloatSlider, IntSlider
+from pspin_lite import figures_training as draw
+from pspin_lite.widgets import Explorer
+run = ps.trained("byte-lite")
+model = run.model""",
+}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
 
@@ -46,7 +58,11 @@ def lab(tmp_path):
     folder = tmp_path
     for name in ("app", "root"):
         (folder / name).mkdir()
-    shutil.copy(NOTEBOOK, folder / "root")
+    notebook = nbformat.read(NOTEBOOK, 4)
+    for name, before in LATER.items():
+        (cell,) = (c for c in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if "Explorer(" in c.source)
+        notebook.cells += [new_code_cell(before), new_code_cell(cell.source)]
+    nbformat.write(notebook, folder / "root" / NOTEBOOK.name)
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (folder / "app" / "overrides.json").write_text(
         json.dumps(
@@ -120,6 +136,7 @@ def page(lab):
         assert page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')"), "a cell failed"
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         page.wait_for_selector(".attractor-model [data-name='it writes']")
+        page.wait_for_selector(".sampler [data-name='one way to go on']")
         page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
@@ -224,12 +241,34 @@ def the_whole_model(page) -> None:
     assert len(pictures) == len(points)
 
 
+def sampling(page) -> None:
+    """Of notebook 10."""
+    run = ps.trained("byte-lite")
+    draw = figures_training.sampler(run.model, run.tokenizer)
+    box = page.locator(".sampler")
+    temperature, top_k = box.get_by_role("slider").all()
+    now = dict(prompt="In the year 18", temperature=0.8, top_k=256)
+    expect_numbers(box, draw(**now)[1])
+    height = box.bounding_box()["height"]
+    now["prompt"] = "the Uni"
+    box.get_by_role("combobox").select_option(now["prompt"])
+    expect_numbers(box, draw(**now)[1])
+    now["temperature"] = round(move(temperature, "End"), 1)
+    expect_numbers(box, draw(**now)[1])
+    now["top_k"] = int(move(top_k, "Home"))
+    expect_numbers(box, draw(**now)[1])
+    assert (now["temperature"], now["top_k"]) == (2.0, 1)
+    assert box.locator('[data-name="bits of the choice"]').inner_text() == "0"
+    assert box.bounding_box()["height"] == height, "nothing beneath the widget moves"
+
+
 def test_numbers_follow_the_keyboard(page):
     """One test, because the notebook is run once for all of it."""
     random_map(page)
     two_spins(page)
     layer_of_the_model(page)
     the_whole_model(page)
+    sampling(page)
     assert page.evaluate("() => window.kernelErrors") == []
     assert page.complaints == []
     assert page.locator(".widget-error").count() == 0

@@ -49,11 +49,11 @@ lab: $(READY)
 	@$(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-# Two workers of one thread each: on two cores that beats one worker of two threads.
+# Workers of one thread each; three of them on two cores, because some tests wait for a process, a browser or a clock.
 test: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(NICE) $(PY) -m pytest tests -q -n 2 --dist worksteal
+	@$(NICE) $(PY) -m pytest tests -q -n 3 --dist worksteal
 	@$(NICE) $(PY) -m pytest notebooks -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600
 
 bench: $(READY)

@@ -56,12 +56,12 @@ def test_verdicts_follow_the_numbers(monkeypatch):
     """The same function, other runs: another verdict."""
     names = [(group, arm) for group in ("bytes-1",) for arm in ("p-spin", "transformer")]
     monkeypatch.setattr(records, "missing", lambda *names: [])
-    for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.02, ledger.PART), (0.1, ledger.FAILS)):
+    for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.019, ledger.PART), (0.1, ledger.FAILS)):
         made = {"p-spin": {1: 2.0 + gap, 2: 2.011 + gap, 3: 1.99 + gap}, "transformer": {1: 2.0, 2: 2.01, 3: 1.99}}
         monkeypatch.setattr(records, "bits", lambda group, arm, made=made: made[arm])
         found = trained.compared(*names)()
         assert found.verdict == verdict
-        assert f"{gap:+.2f}" in found.said()
+        assert f"{gap:+.3f}" in found.said()
         wanted = ledger.HOLDS if gap < 0 else ledger.PART if gap == 0.01 else ledger.FAILS
         assert trained.compared(*names, strict=True)().verdict == wanted, "better, as good, neither"
 

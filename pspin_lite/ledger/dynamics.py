@@ -98,7 +98,7 @@ def settled() -> Measured:
     """Whether K = 5 steps reach the fixed point, at the end of training."""
     last = np.array([records.layers(record, "residual")[-1] for record in records.seeds("bytes-1", "p-spin").values()])
     text = (
-        "at the end of training the fifth step still changes the spins by {low:.1%} to {high:.1%} of their size, by "
+        "at the end of training the fifth step still changes the spins by {low:.2%} to {high:.1%} of their size, by "
         "layer and seed"
     )
     verdict = HOLDS if last.max() < 1e-3 else PART if last.min() < 1e-3 else FAILS

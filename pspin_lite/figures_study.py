@@ -195,7 +195,7 @@ def exactness(
     panel.plot([], [], color=GREY, label="random layers")
     panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
     panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-8, 3))
-    panel.legend(loc="lower right")
+    panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure, shown
 
 

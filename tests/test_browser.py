@@ -18,13 +18,14 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 import torch
 from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
 from pspin_lite import explore_attractor as explore
-from pspin_lite import explore_model, figures_training
+from pspin_lite import explore_model, figures_training, records
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOK = NOTEBOOKS / "05_attractor.ipynb"
@@ -35,6 +36,9 @@ from pspin_lite import figures_training as draw
 from pspin_lite.widgets import Explorer
 run = ps.trained("byte-lite")
 model = run.model""",
+    "12_verdicts": """from ipywidgets import SelectMultiple
+from pspin_lite import figures_study as draw, records
+bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
 }
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
@@ -137,6 +141,7 @@ def page(lab):
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.wait_for_selector(".sampler [data-name='one way to go on']")
+        page.wait_for_selector(".arms [data-name='p-spin, end']")
         page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
@@ -262,6 +267,29 @@ def sampling(page) -> None:
     assert box.bounding_box()["height"] == height, "nothing beneath the widget moves"
 
 
+def arms(page) -> None:
+    """Of notebook 12: what is chosen is what is shown, over any axis."""
+    box = page.locator(".arms")
+    bits = {}
+    for split in ("held-out", "recent"):
+        for name in ("p-spin", "transformer"):
+            runs = records.seeds("bytes-1", name).values()
+            bits[name, split] = float(np.mean([records.curve(run, split)[1][-1] for run in runs]))
+    box.get_by_role("listbox").select_option(["p-spin", "transformer"])
+    expect_numbers(box, {f"{name}, end": bits[name, "held-out"] for name in ("p-spin", "transformer")})
+    assert box.locator('[data-name="swiglu, end"]').count() == 0
+    pictures = [box.locator("svg").inner_html()]
+    axis, split = box.get_by_role("combobox").all()
+    for choice in ("tokens", "flops", "seconds"):
+        axis.select_option(choice)
+        page.wait_for_function(
+            "before => document.querySelector('.arms svg').innerHTML !== before", arg=pictures[-1], timeout=PATIENCE
+        )
+        pictures.append(box.locator("svg").inner_html())
+    split.select_option("recent")
+    expect_numbers(box, {f"{name}, end": bits[name, "recent"] for name in ("p-spin", "transformer")})
+
+
 def test_numbers_follow_the_keyboard(page):
     """One test, because the notebook is run once for all of it."""
     random_map(page)
@@ -269,6 +297,7 @@ def test_numbers_follow_the_keyboard(page):
     layer_of_the_model(page)
     the_whole_model(page)
     sampling(page)
+    arms(page)
     assert page.evaluate("() => window.kernelErrors") == []
     assert page.complaints == []
     assert page.locator(".widget-error").count() == 0

@@ -68,16 +68,16 @@ def forgotten(model: str, order: str) -> dict[int, float]:
     return {seed: float(eras(record).forgotten()[:-LAST].mean()) for seed, record in found.items()}
 
 
-def cost_of_order(model: str, order: str = "time") -> dict[int, np.ndarray]:
+def cost_of_order(model: str) -> dict[int, np.ndarray]:
     """[E] by seed, against the same sequences mixed. What was never learned cannot be forgotten; but then the mixed
     text was not learned either."""
-    found, mixed = (records.seeds(GROUP, f"{model}-{one}") for one in (order, "mixed"))
+    found, mixed = (records.seeds(GROUP, f"{model}-{one}") for one in ("time", "mixed"))
     return {seed: eras(found[seed]).bits[:, -1] - eras(mixed[seed]).bits[:, -1] for seed in found if seed in mixed}
 
 
-def followed(model: str, order: str = "time") -> dict[int, float]:
-    """Online bits per byte, by seed."""
-    return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-{order}").items()}
+def followed(model: str) -> dict[int, float]:
+    """Online bits per byte of the text in order, by seed."""
+    return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-time").items()}
 
 
 def lost_to_order(model: str) -> dict[int, float]:

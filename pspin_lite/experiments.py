@@ -102,11 +102,17 @@ def plan() -> list[tuple[str, Job | None]]:
         found = {arm.name: list(jobs(group, arm.name)) for arm in members}
         for i in range(TRIES + len(arms.SEEDS)):
             for arm in members:
-                if i >= (TRIES + len(arms.SEEDS) if arm.tuned_as is None else len(arms.SEEDS) if arm.tuned_as else 1):
+                if i >= _runs_of(arm):
                     continue
                 job = found[arm.name][i] if i < len(found[arm.name]) else None
                 order.append((job.name if job else f"{group}/{arm.name}/{i}", job))
     return order
+
+
+def _runs_of(arm: arms.Arm) -> int:
+    if arm.tuned_as == "":
+        return 1
+    return len(arms.SEEDS) + (TRIES if arm.tuned_as is None else 0)
 
 
 def work(only: list[str], out: Path, minutes: float | None = None, stop=None) -> tuple[int, str | None]:
@@ -169,30 +175,39 @@ def again(name: str, out: Path) -> dict:
         torch.set_num_threads(threads)
 
 
-def record(job: Job, run: Run, failure: str | None = None) -> dict:
-    found = dict(
-        command=f"python -m pspin_lite experiments {job.name}",
+def origin(name: str, run: Run) -> dict:
+    """What every record begins with: how it was made, with what, from what."""
+    return dict(
+        command=f"python -m pspin_lite experiments {name}",
         config=run.config,
         environment=files.read_json(run.folder / "environment.json")["starts"][-1],
         data=files.read_json(run.folder / "data.json"),
+    )
+
+
+def course(run: Run) -> dict:
+    """Every step, every validation."""
+    steps = run.metrics("step")
+    return dict(
+        loss=[round(step["loss"], 3) for step in steps],
+        norm=[float(f"{step['norm']:.3g}") for step in steps],
+        validation=[_short(one) for one in run.metrics("validation")],
+        attractor=[_short(one) for one in run.metrics("attractor")],
+    )
+
+
+def record(job: Job, run: Run, failure: str | None = None) -> dict:
+    found = origin(job.name, run) | dict(
         failure=failure,
         summary=None if failure else run.summary | dict(flops_a_step=flops_a_step(run.cfg)),
     )
     if "/try-" in job.name:
         return found
-    steps = run.metrics("step")
-    return (
-        found
-        | dict(
-            loss=[round(step["loss"], 3) for step in steps],
-            norm=[float(f"{step['norm']:.3g}") for step in steps],
-            validation=[_short(one) for one in run.metrics("validation")],
-            attractor=[_short(one) for one in run.metrics("attractor")],
-            noise=[_short(one) for one in run.metrics("noise")],
-            probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
-        )
-        | ({"context": _context(run)} if "held-out" in run.data() else {})
+    found |= course(run) | dict(
+        noise=[_short(one) for one in run.metrics("noise")],
+        probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
     )
+    return found | ({"context": _context(run)} if "held-out" in run.data() else {})
 
 
 def _context(run: Run) -> dict:
@@ -237,6 +252,8 @@ def main(
 
 def _beside(names: list[str], out: Path) -> None:
     """Repeats runs that are on record, and prints both results."""
+    if not names:
+        raise checks.wrong("--again", "no name", "the names of runs that are on record (see --list)")
     for name in names:
         found, stored = again(name, out / f"{name}-again"), files.read_json(RECORDS / f"{name}.json")
         print(f"{name}: {score(found):.4f} bits/byte, on record {score(stored):.4f}", flush=True)

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 HEADER_LIMIT = 100_000_000  # bytes of a safetensors header; its own reader allows no more
@@ -142,11 +142,13 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """-> tensors (copied from the file, on the CPU) and the words about them. Anything wrong is a FileError."""
     check_safetensors(path)
     try:
-        with safe_open(path, "pt") as file:
-            about = dict(file.metadata() or {})
-            # Copies: the file may be replaced, by us or by anybody, while its values are in use.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  not a dict
-    except (SafetensorError, ValueError, TypeError, RuntimeError, OSError) as error:
+        # Opened once. safetensors' own reader opens the name again for the numbers, and a file that was replaced in
+        # between would give the header of one version and the numbers of another.
+        content = Path(path).read_bytes()
+        tensors = {name: x.clone() for name, x in load(content).items()}  # clones: aligned as torch aligns its own
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        about = dict(header.get("__metadata__") or {})
+    except (SafetensorError, ValueError, TypeError, KeyError, AssertionError, RuntimeError, OSError) as error:
         raise FileError(f"{path}: not a complete safetensors file ({os.stat(path).st_size} bytes): {error}") from error
     wanted = about.pop("sha256", None)
     if wanted is None:

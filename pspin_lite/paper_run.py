@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from . import config, experiments, files, records, training
+from . import config, costs, experiments, records, training
 from .runs import Run
 
 NAME = "paper/byte-paper"
@@ -42,46 +42,41 @@ def spent(run: Run) -> float:
     return steps[-1]["seconds"] if steps else 0.0
 
 
-def work(out: Path, minutes: float = MINUTES, preset: str = "byte-paper", **settings: object) -> dict | None:
-    """Trains until the time is over. -> the record, or None if something else has stopped the run before."""
+def work(out: Path, minutes: float = MINUTES, preset: str = "byte-paper", **settings: object) -> Run:
+    """Trains until the time is over, or something else stops the run."""
     torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    folder = out / NAME
-    run = training.train(config.preset(preset), folder, show=False, stop=Limit(folder, minutes), **SETTINGS | settings)
-    return record(run) if run.summary is not None or spent(run) >= 60 * minutes else None
+    limit = Limit(out / NAME, minutes)
+    run = training.train(config.preset(preset), out / NAME, show=False, stop=limit, **SETTINGS | settings)
+    if limit.is_set():
+        run.stopped = None  # by nothing but the clock
+    return run
 
 
 def record(run: Run) -> dict:
     steps, seconds = run.metrics("step"), spent(run)
     unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return dict(
-        command=f"python -m pspin_lite experiments {NAME}",
-        config=run.config,
-        environment=files.read_json(run.folder / "environment.json")["starts"][-1],
-        data=files.read_json(run.folder / "data.json"),
-        summary=dict(
-            steps=len(steps),
-            tokens=steps[-1]["tokens"],
-            seconds=seconds,
-            seconds_a_step=seconds / len(steps),
-            flops_a_step=experiments.flops_a_step(run.cfg),
-            peak_bytes=peak,
-            whole_run_hours=seconds / len(steps) * run.cfg.steps / 3600,
-        ),
-        loss=[round(step["loss"], 3) for step in steps],
-        norm=[float(f"{step['norm']:.3g}") for step in steps],
-        validation=run.metrics("validation"),
-        attractor=run.metrics("attractor"),
+    summary = dict(
+        steps=len(steps),
+        tokens=steps[-1]["tokens"],
+        parameters=costs.footprint(run.cfg).params,
+        seconds=seconds,
+        seconds_a_step=seconds / len(steps),
+        flops_a_step=experiments.flops_a_step(run.cfg),
+        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        whole_run_hours=seconds / len(steps) * run.cfg.steps / 3600,
     )
+    return experiments.origin(NAME, run) | dict(summary=summary) | experiments.course(run)
 
 
-def main(out: str) -> None:
-    found = work(Path(out))
-    if found is None:
-        return
-    path = experiments.RECORDS / f"{NAME}.json"
+def main(out: str) -> str | None:
+    """-> what stopped the run before its time, if anything did."""
+    run = work(Path(out))
+    if run.stopped:
+        return run.stopped
+    path, found = experiments.RECORDS / f"{NAME}.json", record(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     experiments.write(path, found)
     summary, (steps, bits) = found["summary"], records.curve(found)
     print(f"{NAME}: {summary['steps']} steps of {summary['seconds_a_step']:.1f} s, {bits[-1]:.3f} bits/byte at step")
     print(f"{steps[-1]}; all {found['config']['model']['steps']} would take {summary['whole_run_hours']:.0f} hours")
+    return None

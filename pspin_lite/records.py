@@ -82,7 +82,7 @@ def difference(a: dict[int, float], b: dict[int, float]) -> Difference:
 
 
 def curve(record: dict, split: str = SPLIT) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, bits per byte) of the validations at intervals, on 4,096 tokens of the split."""
+    """(steps, bits per byte) of the validations at intervals, on a part of the split (experiments.FULL)."""
     points = [(one["step"], one["bits_per_byte"]) for one in record["validation"] if one["split"] == split]
     steps, values = zip(*points, strict=True)
     return np.array(steps), np.array(values)

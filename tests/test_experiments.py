@@ -205,5 +205,6 @@ def test_a_stored_run_repeats(tmp_path, capsys):
     assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
     assert f"on record {experiments.score(stored):.4f}" in capsys.readouterr().out
     assert (experiments.RECORDS / f"{name}.json").read_bytes() == before, "the record stays"
-    assert main(["experiments", "smoke/p-spin", "--again", "--out", str(tmp_path)]) == 1
-    assert "the name of a run that is on record" in capsys.readouterr().err
+    for names in (["smoke/p-spin"], []):
+        assert main(["experiments", *names, "--again", "--out", str(tmp_path)]) == 1
+        assert "on record (see --list)" in capsys.readouterr().err

@@ -11,15 +11,17 @@ from pspin_lite.runs import Run
 
 def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path):
     settings = dict(preset="byte-smoke", validate_every=5, validate_tokens=256, final_tokens=256)
-    found = paper_run.work(tmp_path, minutes=1e-9, **settings)
+    cut = paper_run.work(tmp_path, minutes=1e-9, **settings)
+    assert (cut.stopped, cut.summary) == (None, None), "cut off by the clock, not finished"
+    found = paper_run.record(cut)
     assert found["summary"]["steps"] == 1, "the first step is over the limit"
-    assert Run(tmp_path / paper_run.NAME).summary is None, "cut off, not finished"
-    whole = paper_run.work(tmp_path, minutes=60, **settings)
+    whole = paper_run.record(paper_run.work(tmp_path, minutes=60, **settings))
     assert whole["summary"]["steps"] == 30, "taken up, and finished within the time"
     assert whole["loss"][:1] == found["loss"]
     summary = whole["summary"]
     assert summary["whole_run_hours"] == pytest.approx(summary["seconds"] / 3600)
     assert summary["flops_a_step"] == experiments.flops_a_step(Run(tmp_path / paper_run.NAME).cfg)
+    assert summary["parameters"] == sum(p.numel() for p in Run(tmp_path / paper_run.NAME).model.parameters())
     assert summary["peak_bytes"] > 50e6
     assert records.curve(whole)[0].tolist() == [0, 5, 10, 15, 20, 25, 30]
 
@@ -35,6 +37,8 @@ def test_the_command_keeps_a_record(tmp_path, monkeypatch, capsys):
     stored = files.read_json(tmp_path / "records" / f"{paper_run.NAME}.json")
     assert stored["summary"]["steps"] == 1
     assert stored["command"].endswith(paper_run.NAME)
-    monkeypatch.setattr(paper_run, "work", lambda out: None)
-    paper_run.main(str(tmp_path))
+    stop = Run(tmp_path / "other")
+    stop.stopped = "SIGTERM"
+    monkeypatch.setattr(paper_run, "work", lambda out: stop)
+    assert paper_run.main(str(tmp_path)) == "SIGTERM"
     assert capsys.readouterr().out == "", "stopped before its time: nothing to record yet"

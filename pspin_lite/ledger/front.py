@@ -9,10 +9,6 @@ from . import HERE, MARKS, ROOT, WAITS, claims, results, tallied
 
 PICTURE = ROOT / "docs" / "results.svg"
 MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- end of {} -->"
-ALT = (
-    "Two panels. Left: bits per byte on held-out speeches while training, over the number of sequences, for p-Spin and "
-    "the Transformer. Right: where each arm of the study ends, a dot a seed, the best on top."
-)
 LINES = {  # group/arm -> name in the figure
     "bytes-1/p-spin": "p-Spin, batch 1",
     "bytes-64/p-spin": "p-Spin, batch 64",
@@ -43,7 +39,11 @@ def table() -> str:
             ours = " *(our control)*" if claim.section == "not in the paper" else ""
             measured, verdict = claim.brief.format(**one.values), f"{MARKS[one.verdict]} {one.verdict}"
             lines.append(f"| {claim.says}{ours} | {measured} | {verdict} |")
-    return f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md).\n\n" + "\n".join(lines)
+    study = [group for group in arms.GROUPS if not group.startswith("smoke")]
+    done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
+    planned = sum(1 if arm.tuned_as == "" else len(arms.SEEDS) for group in study for arm in arms.GROUPS[group])
+    begin = f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md). On record: {done} of {planned} full runs."
+    return f"{begin}\n\n" + "\n".join(lines)
 
 
 def findings() -> str:
@@ -58,10 +58,7 @@ def findings() -> str:
 
 def expected() -> str:
     """What the presets reach, and how long they take on one core."""
-    lines = [
-        "| preset | parameters | one thread of this study's machine | held-out | recent |",
-        "|---|---|---|---|---|",
-    ]
+    lines = ["| preset | parameters | time on one thread | held-out | recent |", "|---|---|---|---|---|"]
     finished = {"byte-lite": runs.trained("byte-lite").summary}
     for arm in arms.GROUPS["presets"]:
         for job in experiments.jobs("presets", arm.name):
@@ -72,11 +69,12 @@ def expected() -> str:
         took = f"{one['seconds'] / 60:.0f} minutes"
         lines.append(f"| `{name}` | {one['parameters']:,} | {took} | {scores} |")
     if records.has("paper/byte-paper"):
-        one, record = records.read("paper/byte-paper")["summary"], records.read("paper/byte-paper")
+        record = records.read("paper/byte-paper")
+        one, threads = record["summary"], record["environment"]["threads"]
         scores = " | ".join(f"{records.curve(record, split)[1][-1]:.3f}" for split in ("held-out", "recent"))
         reached = f"{one['steps']} of {record['config']['model']['steps']:,} steps in {one['seconds'] / 3600:.1f} hours"
         whole = f"all of them {one['whole_run_hours']:.0f} hours (extrapolated)"
-        lines.append(f"| `byte-paper` | 60,963,008 | two threads: {reached}; {whole} | {scores} |")
+        lines.append(f"| `byte-paper` | {one['parameters']:,} | {threads} threads: {reached}; {whole} | {scores} |")
     return "\n".join(lines)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from .. import continual, records
+from .. import arms, continual, records
 from . import FAILS, HOLDS, PART, Measured
 from .trained import CLOSE, named, wants, within
 
 IN_TIME = [f"{continual.GROUP}/{model}-time" for model in continual.models()]
+ALL = [f"{continual.GROUP}/{arm.name}" for arm in arms.GROUPS[continual.GROUP]]
 
 
-@wants(*IN_TIME, *(name.replace("-time", "-replay") for name in IN_TIME))
+@wants(*ALL)
 def retention() -> Measured:
     """How much worse old speeches have become since they were known best, and than after the same text mixed."""
     lost = {model: continual.forgotten(model, "time") for model in continual.models()}

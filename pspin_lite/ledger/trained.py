@@ -88,7 +88,7 @@ def named(prefix: str, found: dict[str, float]) -> dict[str, float]:
 @wants("subwords-64/transformer")
 def asymptote() -> Measured:
     """A run that has reached its asymptote gains nothing from being longer."""
-    tried = min(records.rates("subwords-64", "transformer").values())
+    tried = min(experiments.score(record) for record in records.tries("subwords-64", "transformer").values())
     scores = [experiments.score(record) for record in records.seeds("subwords-64", "transformer").values()]
     text = (
         "a run a quarter as long ends at {tried:.3f} bits per byte, the whole at {whole:.3f}: four times the steps "

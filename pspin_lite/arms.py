@@ -1,7 +1,8 @@
 """The arms of the study: every model that is compared, at about a million parameters, and how each was tuned.
 
 Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's recipe for p-Spin) or at batch size 64 for
-1,000 steps (its recipe for the Transformer). Within a group all arms have the same data in the same order, the same
+1,000 steps (its recipe for the Transformer). Bytes at batch size 1 have all the arms, subwords p-Spin, the Transformer
+and, at batch size 1, the SwiGLU. Within a group all arms have the same data in the same order, the same
 schedule, the same validation and, but for "k0" and the subwords' Transformer (3% fewer), the same number of parameters
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
 cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13;
@@ -90,6 +91,7 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
         Arm("p-spin", "the paper's network, K = 5", preset("subword-lite").replace(context=CONTEXT, **BATCH_1)),
         Arm("transformer", "the Transformer", preset("transformer-lite").replace(context=CONTEXT, **BATCH_1)),
     )
+    no_attractor = _ablation(subwords[0].cfg, mlp="swiglu", inner=464)
     base = preset("byte-smoke").replace(steps=60, seed=1)
     shape = dict(vocab=256, context=64, width=32, layers=2, heads=2, inner=64, kv_heads=1, head_width=16, steps=60)
     smoke = (
@@ -103,7 +105,7 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
         "smoke": smoke,
         "smoke-continual": _in_time("smoke", smoke[:1], 12),
         "bytes-1": _bytes(),
-        "subwords-1": subwords,
+        "subwords-1": (*subwords, Arm("swiglu", "state space, full-precision SwiGLU", no_attractor)),
         "bytes-64": at_64(_bytes()[:2]),
         "subwords-64": at_64(subwords),
         "continual": _in_time("bytes-1", learners, 400, final_tokens=4096),

@@ -17,8 +17,9 @@ AXES = {
     "tokens": ("million tokens", 1e6),
     "flops": ("teraflops of matrix products", 1e12),
     "seconds": ("minutes of CPU time, one thread", 60),
+    "text": ("megabytes of text", 1e6),
 }
-
+PANELS = ("sequences", "tokens", "flops", "seconds")  # of `learning`
 
 Runs = Mapping[str, Sequence[dict]]  # name -> records, a seed each
 
@@ -48,7 +49,7 @@ def learning(runs: Runs, split: str = records.SPLIT) -> tuple[Figure, dict[str, 
     and the four axes."""
     figure = Figure(figsize=(9.2, 6.4), layout="constrained")
     panels, shown = figure.subplots(2, 2, sharey=True).flat, {}
-    for panel, unit in zip(panels, AXES, strict=True):
+    for panel, unit in zip(panels, PANELS, strict=True):
         for name, (x, bits) in _curves(panel, runs, unit, split).items():
             shown.setdefault(name, {"bits": bits})[unit] = x
     for panel in (panels[0], panels[2]):

@@ -100,11 +100,12 @@ def layers(record: dict, name: str) -> np.ndarray:
 
 
 def axis(record: dict, steps: np.ndarray, unit: str) -> np.ndarray:
-    """Steps as sequences, tokens, flops, or seconds of CPU time."""
-    model, summary = record["config"]["model"], record["summary"]
+    """Steps as sequences, tokens, bytes of text, flops, or seconds of CPU time."""
+    model, summary, data = record["config"]["model"], record["summary"], record["data"]["train"]
     a_step = {
         "sequences": model["batch"],
         "tokens": model["batch"] * model["context"],
+        "text": model["batch"] * model["context"] * data["bytes"] / data["tokens"],
         "flops": summary["flops_a_step"],
         "seconds": summary["cpu_seconds"] / summary["steps"],
     }

@@ -221,6 +221,10 @@ def test_records_are_read_by_arm():
     assert steps[-1] == 60
     assert values[-1] < values[0]
     assert records.axis(found[1], steps, "tokens")[-1] == found[1]["summary"]["tokens"]
+    train = found[1]["data"]["train"]
+    per_token = train["bytes"] / train["tokens"]
+    assert 0.99 < per_token < 1, "bytes, and a token at the end of each speech"
+    assert records.axis(found[1], steps, "text")[-1] == pytest.approx(found[1]["summary"]["tokens"] * per_token)
     assert records.axis(found[1], steps, "flops")[-1] == 60 * found[1]["summary"]["flops_a_step"]
     assert records.spread({1: 1.0, 2: 3.0}) == pytest.approx(2**0.5)
     with pytest.raises(ValueError, match="arm"):

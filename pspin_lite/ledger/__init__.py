@@ -36,7 +36,8 @@ INTRODUCTION = (
     "against two others instead of the mean of all, the value of context on the same bytes instead of by place, the "
     "largest gradient beside the 99th percentile, contraction where five steps end, `recurrence` asks for K = 1 too, "
     "`mixer` and `followed` for what the paper says instead of parity. Those of `decay` and `exact-trained` were "
-    "reworded after they had been measured. The history of claims.json has the old ones."
+    "reworded after they had been measured; `swiglu-subwords` and its arm were added when the first seed of p-Spin and "
+    "of the Transformer with subwords was in. The history of claims.json has the old ones."
 )
 MARKS = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNTESTABLE: "–", WAITS: "…"}
 

@@ -155,6 +155,7 @@ MEASURES = {
     "control-bytes": compared((B1, "p-spin"), (B1, "transformer"), ". Both: batch 1, 8,000 steps"),
     "large-batch": compared((B1, "p-spin"), (B64, "p-spin"), ". Batch 1, 8,000 sequences; batch 64, 64,000"),
     "swiglu": compared((B1, "p-spin"), (B1, "swiglu"), ". p-Spin; the same state space with a SwiGLU"),
+    "swiglu-subwords": compared((S1, "p-spin"), (S1, "swiglu"), ". p-Spin; the same state space with a SwiGLU"),
     "precision": compared((B1, "p-spin"), (B1, "full-precision"), ". Ternary; full-precision"),
     "mixer": compared(
         (B1, "p-spin"), (B1, "attention"), ". State space; attention, both with the p-Spin MLP", strict=True

@@ -157,7 +157,7 @@ def tuning(
     panel.set_xscale("log")
     panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks], minor=False)
     panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set(xlabel="learning rate", ylabel="bits per byte after a quarter of the run")
+    panel.set(xlabel="learning rate", ylabel="bits per byte, run a quarter as long")
     panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure, shown
 

@@ -71,12 +71,13 @@ def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure,
 
 
 def _dots(panel, arms: Mapping[str, Mapping[int, float]], label: str) -> dict[str, np.ndarray]:
-    """A dot for each seed of each arm and a line at the mean, arms from the best (top) to the worst."""
+    """A dot for each seed of each arm and a line at the mean, the best arm on top. Hollow: one seed."""
     shown = {name: np.array(list(values.values())) for name, values in arms.items()}
     order = sorted(shown, key=lambda name: shown[name].mean(), reverse=True)
     for row, name in enumerate(order):
         panel.plot([shown[name].mean()] * 2, [row - 0.3, row + 0.3], color=GREY, linewidth=2)
-        panel.plot(shown[name], [row] * len(shown[name]), "o", color=CYCLE[0], alpha=0.8)
+        one = dict(markerfacecolor="white") if len(shown[name]) == 1 else {}
+        panel.plot(shown[name], [row] * len(shown[name]), "o", color=CYCLE[0], alpha=0.8, **one)
     panel.set_yticks(range(len(order)), order)
     panel.set_xlabel(label)
     panel.grid(axis="y", visible=False)
@@ -90,15 +91,23 @@ def finals(arms: Mapping[str, Mapping[int, float]], label: str) -> tuple[Figure,
 
 
 @styled
-def front(runs: Runs, arms: Mapping[str, Mapping[int, float]]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """README's figure: learning curves over sequences, and where every arm ends."""
-    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+def front(
+    runs: Runs, arms: Mapping[str, Mapping[int, float]], subwords: Mapping[str, Mapping[int, float]]
+) -> tuple[Figure, list[dict[str, np.ndarray]]]:
+    """README's figure: learning curves over sequences, and where every arm ends, with bytes and with subwords."""
+    figure = Figure(figsize=(11.0, 4.8), layout="constrained")
+    spec = figure.add_gridspec(2, 2, height_ratios=(len(arms) + 2, len(subwords) + 2))
+    left, upper, lower = (figure.add_subplot(place) for place in (spec[:, 0], spec[0, 1], spec[1, 1]))
     _curves(left, runs, "sequences", records.SPLIT)
-    left.set(ylabel="held-out bits per byte", title="over sequences, as in the paper")
+    left.set(ylabel="held-out bits per byte, 4,096 tokens", title="bytes, over sequences, the paper's axis")
     left.legend()
-    right.set_title("all arms at batch 1, 8,000 sequences")
-    return figure, _dots(right, arms, "held-out bits per byte at the end, a dot a seed")
+    words = "all held-out bits per byte at the end; a dot a seed, hollow: one seed so far"
+    shown = [_dots(upper, arms, ""), _dots(lower, subwords, words)]
+    upper.set_title("bytes, batch 1, 8,000 sequences: arms run so far")
+    lower.set_title("subwords (same scale)")
+    (low, high), (a, b) = upper.get_xlim(), lower.get_xlim()
+    lower.set_xlim((a + b - high + low) / 2, (a + b + high - low) / 2)
+    return figure, shown
 
 
 @styled

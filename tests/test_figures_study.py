@@ -40,8 +40,11 @@ def test_finals_are_sorted():
 
 
 def test_the_front_has_curves_and_dots():
-    figure, shown = draw.front(runs(), {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}})
-    assert list(shown) == ["good", "bad"]
+    figure, shown = draw.front(runs(), {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}}, {"good": {1: 1.5}})
+    assert [list(one) for one in shown] == [["good", "bad"], ["good"]]
+    assert shown[1]["good"].tolist() == [1.5]
+    upper, lower = (np.diff(axis.get_xlim()) for axis in figure.axes[1:])
+    assert upper == pytest.approx(lower), "distances can be compared"
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["p-spin", "transformer"]
 
 

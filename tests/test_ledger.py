@@ -190,6 +190,15 @@ def test_bytes_are_unstable_if_both_measures_say_so(monkeypatch):
         assert dynamics.bytes_unstable().verdict == verdict
 
 
+def test_memory_is_linear_if_every_further_token_costs_the_same(monkeypatch):
+    kept = dict(linear=lambda T, batch: 2_500_000 + 40_000 * T * batch, square=lambda T, batch: 40 * T * T * batch)
+    kept["dearer sequences"] = lambda T, batch: 2_500_000 + 40_000 * T * batch**2
+    for name, verdict in (("linear", ledger.HOLDS), ("square", ledger.FAILS), ("dearer sequences", ledger.FAILS)):
+        monkeypatch.setattr(counted, "_kept", lambda cfg, tokens, batch=1, name=name: kept[name](tokens, batch))
+        assert counted.memory_t().verdict == verdict
+        assert name != "linear" or "2.5 MB" in counted.memory_t().said()
+
+
 def test_retention_waits_for_every_order(monkeypatch):
     asked = []
     monkeypatch.setattr(records, "missing", lambda *names: asked.extend(names) or ["one"])

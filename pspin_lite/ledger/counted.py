@@ -74,15 +74,18 @@ def memory_t() -> Measured:
     kept = {T: _kept(cfg, T) for T in (256, 512, 1024, 2048)}
     slope = [(kept[2 * T] - kept[T]) / T for T in (256, 512, 1024)]
     linear = max(slope) / min(slope) < 1.001
-    linear = linear and abs(_kept(cfg, 256, batch=2) / _kept(cfg, 256) - 2) < 0.05  # weights' copies do not double
+    second = (_kept(cfg, 256, batch=2) - kept[256]) / 256
+    linear = linear and abs(second / slope[0] - 1) < 0.001
     saved, D = costs.saved_bytes(preset("byte-paper"), 1, 2048), preset("byte-paper").width
     text = (
-        "every further token keeps {slope:,.0f} bytes (byte-lite, T from 256 to 2048), a second sequence as much as "
-        "the first. byte-paper keeps {numbers:.0f} D numbers a token and layer, {share:.0f}% of them in the attractor"
+        "every further token keeps {slope:,.0f} bytes (byte-lite, T from 256 to 2048), each token of a second sequence "
+        "{second:,.0f}; {fixed:.1f} MB beside that are copies of weights. "
+        "byte-paper keeps {numbers:.0f} D numbers a token and layer, {share:.0f}% of them in the attractor"
     )
     per_token = {name: size / 4 / 2048 for name, size in saved.items() if name != "weights"}
     total = sum(per_token.values())
-    values = dict(slope=slope[0], numbers=total / D, share=100 * per_token["attractor"] / total)
+    values = dict(slope=slope[0], second=second, fixed=(kept[256] - 256 * slope[0]) / 1e6)
+    values |= dict(numbers=total / D, share=100 * per_token["attractor"] / total)
     return Measured(HOLDS if linear else FAILS, text, values)
 
 

@@ -15,6 +15,7 @@ LINES = {  # group/arm -> name in the figure
     "bytes-1/transformer": "Transformer, batch 1",
     "bytes-64/transformer": "Transformer, batch 64",
 }
+FINALS = ("bytes-1", "subwords-1")  # groups whose arms are shown as dots
 
 
 def render(text: str) -> str:
@@ -30,15 +31,16 @@ def render(text: str) -> str:
 
 
 def table() -> str:
-    """The claims that have a brief form, as far as they are decided."""
+    """The claims that have a brief form; last those that still wait."""
     found = results()
     lines = ["| claim | measured | |", "|---|---|---|"]
-    for claim in claims():
+    for claim in sorted(claims(), key=lambda claim: found[claim.id].verdict == WAITS):
         one = found[claim.id]
-        if claim.brief and one.verdict != WAITS:
+        if claim.brief:
             ours = " *(our control)*" if claim.section == "not in the paper" else ""
-            measured, verdict = claim.brief.format(**one.values), f"{MARKS[one.verdict]} {one.verdict}"
-            lines.append(f"| {claim.says}{ours} | {measured} | {verdict} |")
+            measured = "{count} runs to do" if one.verdict == WAITS else claim.brief
+            verdict = f"{MARKS[one.verdict]} {one.verdict}"
+            lines.append(f"| {claim.says}{ours} | {measured.format(**one.values)} | {verdict} |")
     study = [group for group in arms.GROUPS if not group.startswith("smoke")]
     done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
     planned = sum(1 if arm.tuned_as == "" else len(arms.SEEDS) for group in study for arm in arms.GROUPS[group])
@@ -81,9 +83,11 @@ def expected() -> str:
 def draw():
     """The figure, from the full runs that are there."""
     lines = {name: list(records.seeds(*arm.split("/")).values()) for arm, name in LINES.items()}
-    finals = {arm.name: records.bits("bytes-1", arm.name) for arm in arms.GROUPS["bytes-1"]}
+    ends = [
+        {arm.name: records.bits(group, arm.name) for arm in arms.GROUPS[group]} for group in ("bytes-1", "subwords-1")
+    ]
     there = lambda found: {name: runs for name, runs in found.items() if runs}  # noqa: E731
-    return figures_study.front(there(lines), there(finals))[0]
+    return figures_study.front(there(lines), *map(there, ends))[0]
 
 
 def write() -> None:

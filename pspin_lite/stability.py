@@ -5,7 +5,7 @@ noise scale   tr(Sigma) / |G|^2, with G the mean gradient and Sigma the covarian
               arXiv:1812.06162). A step at batch size 1 is mostly noise if this is far above 1.
 jitter        what is left of the raw loss when the trend and the text's own difficulty are taken away: two models
               that read the same sequences in the same order are jumpy together where the text is
-worse steps   how often a step raises the loss on a fixed held-out text
+worse steps   how often a step raises the loss on a fixed validation text, of the steps that are followed (probes)
 tail, largest of the gradient norm: its 99th percentile, and its maximum, over its median
 
 The measures "of a record" take a run of the study (records.py) and look at its steps at full learning rate.

@@ -233,8 +233,8 @@ class Trainer:
         return next(iter(data.windows(1)))[0].to(self.device)
 
     def probe_if_due(self) -> None:
-        """How noisy the gradient is (stability.py), and what the next steps do to the loss on a fixed held-out text.
-        Costs time, changes nothing: no random number is drawn."""
+        """How noisy the gradient is (stability.py), and what the next steps do to the loss on a fixed text of the first
+        validation split. Costs time, changes nothing: no random number is drawn."""
         every, since = self.settings.probe_every, self.step % (self.settings.probe_every or 1)
         if every is None or self.step < every or since > PROBE_STEPS or self.world.size > 1:
             return

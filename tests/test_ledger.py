@@ -244,7 +244,9 @@ def test_a_claim_without_its_runs_says_which(monkeypatch, tmp_path):
     monkeypatch.setattr(experiments, "RECORDS", tmp_path)
     found = trained.MEASURES["recurrence"]()
     assert found.verdict == ledger.WAITS
-    assert "bytes-1/k10/seed-3" in found.said()
+    assert found.said().startswith("18 runs to do: ")
+    assert "bytes-1/k10" in found.said()
+    assert in_time.retention().said() == "36 runs to do: continual", "twelve arms are too many to list"
 
 
 def test_pages_are_written_from_the_results():

@@ -19,10 +19,16 @@ def _steady(name: str, measure: str) -> dict[int, float]:
     return {seed: stability.measures(record)[measure] for seed, record in records.seeds("bytes-1", name).items()}
 
 
-def own_jitter(name: str) -> dict[int, float]:
+def own_jitter(name: str, references: tuple[str, ...] = HAT) -> dict[int, float]:
     """By seed."""
     runs = {seed: {one: records.seeds("bytes-1", one)[seed] for one in COMPARED} for seed in arms.SEEDS}
-    return {seed: stability.own_jitter(found, name, HAT) for seed, found in runs.items()}
+    return {seed: stability.own_jitter(found, name, references) for seed, found in runs.items()}
+
+
+def _worse(name: str) -> int:
+    """Validations that are worse than the one before, over all seeds."""
+    curves = [records.curve(record)[1] for record in records.seeds("bytes-1", name).values()]
+    return sum(int((np.diff(bits) > 0).sum()) for bits in curves)
 
 
 @wants("bytes-1/p-spin", "bytes-1/transformer")
@@ -34,12 +40,13 @@ def smooth() -> Measured:
         other=records.mean(_steady("transformer", "raw jitter")),
         rises=100 * records.mean(_steady("p-spin", "rises")),
         points=sum(len(bits) - 1 for bits in curves),
-        up=sum(int((np.diff(bits) > 0).sum()) for bits in curves),
+        up=_worse("p-spin"),
+        other_up=_worse("transformer"),
     )
     text = (
         "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
         "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
-        "than the one before"
+        "than the one before (Transformer: {other_up})"
     )
     verdict = FAILS if values["up"] else PART if values["raw"] > STILL else HOLDS
     return Measured(verdict, text, values)
@@ -61,9 +68,14 @@ def damped() -> Measured:
         "{k0_same_size:.3f}, full-precision {full_precision:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}. "
         "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
         "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons; against K = 0, "
-        "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences"
+        "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences. What "
+        "two models share counts as the text's: held against K = 0 and full precision, p-Spin has {kin:.3f} nats and "
+        "the Transformer {stranger:.3f}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
+    values |= dict(low=min(values.values()), high=max(values.values()))
+    kin = ("k0-same-size", "full-precision")
+    values |= dict(kin=records.mean(own_jitter("p-spin", kin)), stranger=records.mean(own_jitter("transformer", kin)))
     values |= named("n_", {name: records.mean(found) for name, found in scale.items()})
     jitter, noise = lower["k0-same-size"]
     values |= dict(gap=jitter.mean, width=jitter.half_width, n_gap=noise.mean, n_width=noise.half_width)

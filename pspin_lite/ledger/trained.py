@@ -19,7 +19,10 @@ def wants(*names: str) -> Callable:
         def measured() -> Measured:
             gone = records.missing(*names)
             if gone:
-                return Measured(WAITS, "{count} runs to do: {names}", dict(count=len(gone), names=", ".join(gone)))
+                arms_of = sorted({run.rpartition("/")[0] for run in gone})
+                if len(arms_of) > 6:  # too many to list: their groups
+                    arms_of = sorted({name.partition("/")[0] for name in arms_of})
+                return Measured(WAITS, "{count} runs to do: {names}", dict(count=len(gone), names=", ".join(arms_of)))
             return function()
 
         return measured

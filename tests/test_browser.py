@@ -24,8 +24,8 @@ import torch
 from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
+from pspin_lite import continual, explore_model, figures_training, records
 from pspin_lite import explore_attractor as explore
-from pspin_lite import explore_model, figures_training, records
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOK = NOTEBOOKS / "05_attractor.ipynb"
@@ -39,6 +39,15 @@ model = run.model""",
     "12_verdicts": """from ipywidgets import SelectMultiple
 from pspin_lite import figures_study as draw, records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
+    "11_subword_run": """names = ("p-spin", "transformer")
+four = {f"{n}, {a}": list(records.seeds(f"{a}-1", n).values()) for a in ("bytes", "subwords") for n in names}""",
+    "13_continual_learning": """import numpy as np
+from pspin_lite import arms, continual
+models, share = continual.models(), continual.passed()
+found = continual.eras(records.seeds("continual", "p-spin-time")[1])
+years = found.years
+def bits(model, order):
+    return [continual.eras(run).bits for run in records.seeds("continual", f"{model}-{order}").values()]""",
 }
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
@@ -142,6 +151,8 @@ def page(lab):
         page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.wait_for_selector(".sampler [data-name='one way to go on']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
+        page.wait_for_selector(".alphabets [data-name='p-spin, bytes, end']")
+        page.wait_for_selector(".era [data-name='p-spin: lost']")
         page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
@@ -290,6 +301,33 @@ def arms(page) -> None:
     expect_numbers(box, {f"{name}, end": bits[name, "recent"] for name in ("p-spin", "transformer")})
 
 
+def alphabets(page) -> None:
+    """Of notebook 11: bytes and subwords over the text they have read."""
+    box = page.locator(".alphabets")
+    assert all(box.locator(f'[data-name="p-spin, {name}, end"]').count() == 1 for name in ("bytes", "subwords"))
+    before = box.locator("svg").inner_html()
+    box.get_by_role("combobox").first.select_option("sequences")
+    page.wait_for_function("before => document.querySelector('.alphabets svg').innerHTML !== before", arg=before)
+    box.get_by_role("listbox").select_option(["transformer, subwords"])
+    ends = [records.curve(run)[1][-1] for run in records.seeds("subwords-1", "transformer").values()]
+    expect_numbers(box, {"transformer, subwords, end": float(np.mean(ends))})
+    assert box.locator('[data-name="p-spin, bytes, end"]').count() == 0
+
+
+def eras(page) -> None:
+    """Of notebook 13: what each model lost of an era, in each order."""
+    box = page.locator(".era")
+    year, order = box.get_by_role("combobox").all()
+    for chosen, way in (("1803", "time"), ("1903", "time"), ("1903", "replay")):
+        year.select_option(chosen)
+        order.select_option(way)
+        lost = {}
+        for model in continual.models():
+            runs = [continual.eras(run) for run in records.seeds("continual", f"{model}-{way}").values()]
+            lost[f"{model}: lost"] = float(np.mean([run.forgotten()[run.years.index(chosen)] for run in runs]))
+        expect_numbers(box, lost)
+
+
 def test_numbers_follow_the_keyboard(page):
     """One test, because the notebook is run once for all of it."""
     random_map(page)
@@ -298,6 +336,8 @@ def test_numbers_follow_the_keyboard(page):
     the_whole_model(page)
     sampling(page)
     arms(page)
+    alphabets(page)
+    eras(page)
     assert page.evaluate("() => window.kernelErrors") == []
     assert page.complaints == []
     assert page.locator(".widget-error").count() == 0

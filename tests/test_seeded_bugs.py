@@ -201,7 +201,13 @@ BUGS = [
     Bug("drawn from torch's global numbers", "generation", "torch.rand((), generator=rng,", "torch.rand((),", GENERATE),
     Bug("half a character lost", "generation", 'decode(b"", final=True)', 'decode(b"")', GENERATE),
     Bug("hash not compared", "files", "if found != wanted:", "if False:", FILES),
-    Bug("values looked up in the file", "files", "get_tensor(name).clone()", "get_tensor(name)", FILES),
+    Bug(
+        "values looked up in the file",
+        "files",
+        "x.clone() for name, x in load(content).items()",
+        "x for name, x in __import__('safetensors.torch').torch.load_file(path).items()",
+        FILES,
+    ),
     Bug("link replaced by a file", "files", "Path(os.path.realpath(path))", "Path(path)", FILES),
     Bug(
         "temporary file left behind",

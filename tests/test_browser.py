@@ -303,15 +303,17 @@ def arms(page) -> None:
 
 def alphabets(page) -> None:
     """Of notebook 11: bytes and subwords over the text they have read."""
+    from playwright.sync_api import expect
+
     box = page.locator(".alphabets")
     assert all(box.locator(f'[data-name="p-spin, {name}, end"]').count() == 1 for name in ("bytes", "subwords"))
     before = box.locator("svg").inner_html()
     box.get_by_role("combobox").first.select_option("sequences")
     page.wait_for_function("before => document.querySelector('.alphabets svg').innerHTML !== before", arg=before)
     box.get_by_role("listbox").select_option(["transformer, subwords"])
+    expect(box.locator('[data-name="p-spin, bytes, end"]')).to_have_count(0, timeout=PATIENCE)
     ends = [records.curve(run)[1][-1] for run in records.seeds("subwords-1", "transformer").values()]
     expect_numbers(box, {"transformer, subwords, end": float(np.mean(ends))})
-    assert box.locator('[data-name="p-spin, bytes, end"]').count() == 0
 
 
 def eras(page) -> None:

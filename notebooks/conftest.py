@@ -1,7 +1,8 @@
 """What nbval does not look at: notebooks under test have no network, and take no longer than they say.
 
-A notebook's time is the CPU time of its kernel and of what that has started, because it hardly depends on what else
-the machine does; the reader's two cores have twice the stated time of it to give.
+A notebook's time is the CPU time of its kernel and of what that has started, which depends less than any other on what
+else the machine does, as long as idle threads sleep (OpenMP's usually spin). The reader's two cores have twice the
+stated time of it to give; half as much again is for a busy machine.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def stated(notebook) -> int:
 
 def pytest_configure(config) -> None:
     before = os.environ.get("PYTHONPATH")  # kernels inherit it; a fixture would not do, cells have none
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), *([before] if before else [])])
 
 
@@ -39,8 +41,8 @@ def pytest_runtest_teardown(item, nextitem):
         used = psutil.Process(item.parent.kernel.km.provisioner.pid).cpu_times()
         cpu = used.user + used.system + used.children_user + used.children_system
     result = yield
-    if cpu is not None and cpu > 2 * stated(item.parent.nb):
+    if cpu is not None and cpu > 3 * stated(item.parent.nb):
         pytest.fail(
-            f"{item.parent.name}: {cpu:.0f} s of CPU time, more than two cores have in {stated(item.parent.nb)} s"
+            f"{item.parent.name}: {cpu:.0f} s of CPU time, too much for {stated(item.parent.nb)} s on two cores"
         )
     return result

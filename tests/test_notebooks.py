@@ -182,12 +182,12 @@ def test_a_notebook_that_takes_longer_than_it_says_fails(tmp_path):
         text.replace("Path(__file__).resolve().parent.parent", f"Path({str(ROOT)!r})")
     )
     opening = new_markdown_cell("# Slow\n**Time**: half a minute on two CPU cores")
-    busy = new_code_cell("import time\nwhile time.process_time() < 5:\n    pass")
+    busy = new_code_cell("import time\nwhile time.process_time() < 3:\n    pass")
     online = new_code_cell("import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=5)")
     nbformat.write(new_notebook(cells=[opening, busy]), tmp_path / "00_slow.ipynb")
     nbformat.write(new_notebook(cells=[opening, online]), tmp_path / "01_online.ipynb")
     command = [sys.executable, "-m", "pytest", str(tmp_path), "-q", "--nbval-lax", "--nbval-current-env"]
     found = subprocess.run([*command, "-p", "no:cacheprovider"], capture_output=True, text=True, check=False)
     assert "00_slow.ipynb: " in found.stdout, found.stdout + found.stderr
-    assert "too much for 1 s on two cores" in found.stdout
+    assert "more than two cores have in 1 s" in found.stdout
     assert "notebooks need no network" in found.stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -73,8 +74,11 @@ def lab(tmp_path):
         (folder / name).mkdir()
     notebook = nbformat.read(NOTEBOOK, 4)
     for name, before in LATER.items():
-        (cell,) = (c for c in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if "Explorer(" in c.source)
-        notebook.cells += [new_code_cell(before), new_code_cell(cell.source)]
+        code = [cell.source for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if cell.cell_type == "code"]
+        (widget,) = (i for i, source in enumerate(code) if "Explorer(" in source)
+        drawn = re.search(r"Explorer\(\s*(\w+),", code[widget])  # its function may stand in the cell before
+        ahead = [code[widget - 1]] if drawn and f"def {drawn[1]}(" in code[widget - 1] else []
+        notebook.cells += map(new_code_cell, [before, *ahead, code[widget]])
     nbformat.write(notebook, folder / "root" / NOTEBOOK.name)
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (folder / "app" / "overrides.json").write_text(
@@ -146,7 +150,8 @@ def page(lab):
         page.wait_for_function(IDLE, timeout=2 * PATIENCE)
         page.evaluate(LISTEN)
         page.set_default_timeout(RUN_ALL)
-        assert page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')"), "a cell failed"
+        ran = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
+        assert ran, f"a cell failed: {page.evaluate('() => window.kernelErrors')}"
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.wait_for_selector(".sampler [data-name='one way to go on']")

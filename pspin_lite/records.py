@@ -81,6 +81,23 @@ def difference(a: dict[int, float], b: dict[int, float]) -> Difference:
     return Difference(float(each.mean()), float(T_95[len(each)] * each.std(ddof=1) / math.sqrt(len(each))), len(each))
 
 
+def row(group: str, arm: str, split: str = SPLIT) -> dict[str, float] | None:
+    """A row of the paper's table, means over the seeds that are there; None if there are none."""
+    found = list(seeds(group, arm).values())
+    if not found:
+        return None
+    ends = [record["summary"]["validation"][split] for record in found]
+    model = found[0]["config"]["model"]
+    return dict(
+        batch=model["batch"],
+        sequences=model["batch"] * model["steps"],
+        seconds=float(np.mean([one["summary"]["cpu_seconds"] / one["summary"]["steps"] for one in found])),
+        nats=float(np.mean([end["nats_per_token"] for end in ends])),
+        bits=float(np.mean([end["bits_per_byte"] for end in ends])),
+        seeds=len(found),
+    )
+
+
 def curve(record: dict, split: str = SPLIT) -> tuple[np.ndarray, np.ndarray]:
     """(steps, bits per byte) of the validations at intervals, on a part of the split (experiments.FULL)."""
     points = [(one["step"], one["bits_per_byte"]) for one in record["validation"] if one["split"] == split]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -236,6 +237,12 @@ def test_records_are_read_by_arm():
     assert records.axis(found[1], steps, "text")[-1] == pytest.approx(found[1]["summary"]["tokens"] * per_token)
     assert records.axis(found[1], steps, "flops")[-1] == 60 * found[1]["summary"]["flops_a_step"]
     assert records.spread({1: 1.0, 2: 3.0}) == pytest.approx(2**0.5)
+    row = records.row("smoke", "p-spin")
+    assert row["sequences"] == 60 * row["batch"]
+    assert row["bits"] == pytest.approx(records.mean(records.bits("smoke", "p-spin")))
+    assert row["nats"] == pytest.approx(row["bits"] * math.log(2), rel=1e-3), "bytes: about a token each"
+    assert row["seconds"] == pytest.approx(np.mean([one["summary"]["cpu_seconds"] for one in found.values()]) / 60)
+    assert row["seeds"] == 3
     with pytest.raises(ValueError, match="arm"):
         records.seeds("smoke", "gpt")
 

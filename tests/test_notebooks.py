@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -158,6 +159,15 @@ def test_opens_and_ends_as_announced(path):
     assert "est yourself" in last
     assert "Answers" in last
     assert "Where to go on" in last or "read next" in last.lower()
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_sections_are_numbered_without_gaps(path):
+    """A section that went missing in an edit leaves a gap."""
+    text = "\n".join(cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown")
+    numbers = [int(number) for number in re.findall(r"^## (\d+)\. ", text, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= 4
 
 
 def test_the_whole_series_takes_less_than_fifteen_minutes():

@@ -9,9 +9,9 @@ cores (at batch size 1 that is a million bytes, at 64 eight million). The group 
 "presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them.
 
-Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
-with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
-and three other seeds are run in full.
+Every arm is tuned alike, on one seed, in runs a quarter as long: four learning rates; as long as the highest of them is
+the best, twice that rate; then the best with matrices that start twice as large. The best try by mean bits per byte
+over both validation splits is then fixed, and three other seeds are run in full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from . import checks
 from .config import AblationConfig, Config, PSpinConfig, TransformerConfig, preset
 
-RATES = (4e-4, 8e-4, 1.6e-3, 3.2e-3)  # the paper's is 8e-4
+RATES, HIGHEST = (4e-4, 8e-4, 1.6e-3, 3.2e-3), 2.56e-2  # the paper's is 8e-4
 SCALES = (1.0, 2.0)  # gain and ternary_gain: matrices start at scale / sqrt(fan-in)
 CONTEXT = 128
 TRY_SEED, SEEDS = 1337, (1, 2, 3)

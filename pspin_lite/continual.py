@@ -75,9 +75,9 @@ def cost_of_order(model: str) -> dict[int, np.ndarray]:
     return {seed: eras(found[seed]).bits[:, -1] - eras(mixed[seed]).bits[:, -1] for seed in found if seed in mixed}
 
 
-def followed(model: str) -> dict[int, float]:
-    """Online bits per byte of the text in order, by seed."""
-    return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-time").items()}
+def followed(model: str, order: str = "time") -> dict[int, float]:
+    """Online bits per byte, by seed."""
+    return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-{order}").items()}
 
 
 def lost_to_order(model: str) -> dict[int, float]:

@@ -13,7 +13,9 @@ pspin_lite/records. Everything is computed on one thread, so that two runs fit t
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import statistics
 import time
 from collections.abc import Iterator
@@ -27,7 +29,7 @@ from .config import Config
 from .language_model import build
 from .runs import Run, in_json
 
-TRIES = len(arms.RATES) + 1
+TRIES = len(arms.RATES) + 1  # at least
 RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=4096, final_tokens=131072, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
@@ -52,10 +54,10 @@ def jobs(group: str, arm: str) -> Iterator[Job]:
     if found.tuned_as == "":
         yield _job(f"{base}/seed-{found.cfg.seed}", found.cfg, found.settings)
         return
-    tries = list(_tries(found.tuned_as or base))
+    tries = _tries(found.tuned_as or base)
     if found.tuned_as is None:
         yield from tries
-    best = chosen(tries) if len(tries) == TRIES else None
+    best = chosen(tries) if tries[-1].cfg.gain == arms.SCALES[1] else None
     if best is not None:
         settings = FULL | dict(probe_every=found.cfg.steps // 5) | found.settings
         for seed in arms.SEEDS:
@@ -63,13 +65,16 @@ def jobs(group: str, arm: str) -> Iterator[Job]:
             yield _job(f"{base}/seed-{seed}", full, settings)
 
 
-def _tries(base: str) -> Iterator[Job]:
+def _tries(base: str) -> list[Job]:
+    """As far as they are known. In the groups called smoke, where nothing is to be found out, no further rates."""
     cfg = arms.arm(*base.split("/")).cfg
-    first = [_try(base, cfg, lr, arms.SCALES[0]) for lr in arms.RATES]
-    yield from first
-    best = chosen(first)
-    if best is not None:
-        yield _try(base, cfg, best.cfg.lr, arms.SCALES[1])
+    tries = [_try(base, cfg, lr, arms.SCALES[0]) for lr in arms.RATES]
+    highest = arms.RATES[-1] if base.startswith("smoke") else arms.HIGHEST
+    best = chosen(tries)
+    while best is tries[-1] and best.cfg.lr < highest:
+        tries.append(_try(base, cfg, 2 * best.cfg.lr, arms.SCALES[0]))
+        best = chosen(tries)
+    return tries if best is None else [*tries, _try(base, cfg, best.cfg.lr, arms.SCALES[1])]
 
 
 def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:
@@ -100,19 +105,20 @@ def plan() -> list[tuple[str, Job | None]]:
     order = []
     for group, members in arms.GROUPS.items():
         found = {arm.name: list(jobs(group, arm.name)) for arm in members}
-        for i in range(TRIES + len(arms.SEEDS)):
-            for arm in members:
-                if i >= _runs_of(arm):
-                    continue
-                job = found[arm.name][i] if i < len(found[arm.name]) else None
-                order.append((job.name if job else f"{group}/{arm.name}/{i}", job))
+        count = {arm.name: _runs_of(arm, found[arm.name]) for arm in members}
+        for i in range(max(count.values())):
+            for name in found:
+                if i < count[name]:
+                    job = found[name][i] if i < len(found[name]) else None
+                    order.append((job.name if job else f"{group}/{name}/{i}", job))
     return order
 
 
-def _runs_of(arm: arms.Arm) -> int:
-    if arm.tuned_as == "":
-        return 1
-    return len(arms.SEEDS) + (TRIES if arm.tuned_as is None else 0)
+def _runs_of(arm: arms.Arm, known: list[Job]) -> int:
+    """As many as there will be, as far as can be known."""
+    if any("/seed-" in job.name for job in known):
+        return len(known)
+    return len(arms.SEEDS) + (max(TRIES, len(known)) if arm.tuned_as is None else 0)
 
 
 def work(only: list[str], out: Path, minutes: float | None = None, stop=None) -> tuple[int, str | None]:
@@ -162,7 +168,8 @@ def write(path: Path, found: dict) -> None:
 
 
 def again(name: str, out: Path) -> dict:
-    """Repeats a run of the study in the folder `out`. -> its record; the stored one stays as it is."""
+    """Repeats a run of the study in the folder `out`. -> its record; the stored one stays as it is. Stopped by a signal
+    it raises KeyboardInterrupt, and goes on when called again."""
     known = {found: job for found, job in plan() if job is not None and job.record.exists()}
     if name not in known:
         raise checks.wrong("experiment", repr(name), "the name of a run that is on record (see --list)")
@@ -170,24 +177,29 @@ def again(name: str, out: Path) -> dict:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return record(job, training.train(job.cfg, out, show=False, **job.settings))
+        run = training.train(job.cfg, out, show=False, **job.settings)
     finally:
         torch.set_num_threads(threads)
+    if run.stopped:
+        raise KeyboardInterrupt(run.stopped)
+    return record(job, run)
 
 
 def origin(name: str, run: Run) -> dict:
-    """What every record begins with: how it was made, with what, from what."""
+    """What every record begins with: how it was made, with what (of a run that was interrupted: the last start, and
+    the code of each), from what."""
+    starts = files.read_json(run.folder / "environment.json")["starts"]
     return dict(
         command=f"python -m pspin_lite experiments {name}",
         config=run.config,
-        environment=files.read_json(run.folder / "environment.json")["starts"][-1],
+        environment=starts[-1] | dict(commits=[[start["step"], start["commit"]] for start in starts]),
         data=files.read_json(run.folder / "data.json"),
     )
 
 
 def course(run: Run) -> dict:
-    """Every step, every validation."""
-    steps = run.metrics("step")
+    """Every step whose loss is a number, every validation."""
+    steps = [step for step in run.metrics("step") if math.isfinite(step["loss"]) and math.isfinite(step["norm"])]
     return dict(
         loss=[round(step["loss"], 3) for step in steps],
         norm=[float(f"{step['norm']:.3g}") for step in steps],
@@ -207,7 +219,7 @@ def record(job: Job, run: Run, failure: str | None = None) -> dict:
         noise=[_short(one) for one in run.metrics("noise")],
         probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
     )
-    return found | ({"context": _context(run)} if "held-out" in run.data() else {})
+    return found if failure or "held-out" not in run.data() else found | dict(context=_context(run))
 
 
 def _context(run: Run) -> dict:
@@ -250,10 +262,18 @@ def main(
     return work(only, Path(out), minutes)[1]
 
 
-def _beside(names: list[str], out: Path) -> None:
-    """Repeats runs that are on record, and prints both results."""
+def _beside(names: list[str], out: Path) -> str | None:
+    """Repeats runs that are on record, and prints both results. -> what stopped it early. Each time in a new folder,
+    unless the last one was stopped."""
     if not names:
         raise checks.wrong("--again", "no name", "the names of runs that are on record (see --list)")
     for name in names:
-        found, stored = again(name, out / f"{name}-again"), files.read_json(RECORDS / f"{name}.json")
+        folders = (out / f"{name}-again-{i}" for i in itertools.count(1))
+        folder = next(folder for folder in folders if not (folder / "summary.json").exists())
+        try:
+            found = again(name, folder)
+        except KeyboardInterrupt as stopped:
+            return str(stopped)
+        stored = files.read_json(RECORDS / f"{name}.json")
         print(f"{name}: {score(found):.4f} bits/byte, on record {score(stored):.4f}", flush=True)
+    return None

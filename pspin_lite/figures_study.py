@@ -101,7 +101,7 @@ def front(
     _curves(left, runs, "sequences", records.SPLIT)
     left.set(ylabel="held-out bits per byte, 4,096 tokens", title="bytes, over sequences, the paper's axis")
     left.legend()
-    words = "all held-out bits per byte at the end; a dot a seed, hollow: one seed so far"
+    words = "held-out bits per byte at the end; a dot a seed, hollow: one seed so far"
     shown = [_dots(upper, arms, ""), _dots(lower, subwords, words)]
     upper.set_title("bytes, batch 1, 8,000 sequences: arms run so far")
     lower.set_title("subwords (same scale)")

@@ -56,11 +56,19 @@ def saved_bytes(call: Callable[[], object], besides: tuple[torch.Tensor, ...] = 
 
 
 def flops(call: Callable[[], object]) -> int:
-    """Flops of the matrix products in `call()`, in-place ones included (torch's counter passes those by)."""
+    """Flops of the matrix products in `call()`. In-place ones are included, and attention on a CPU, as over the full
+    square of tokens even if it is causal, which is how torch's counter counts it on a GPU; by itself it passes both
+    by."""
     aten = torch.ops.aten
     also = {
         aten.baddbmm_: lambda _, a, b, **kwargs: flop_counter.bmm_flop(a, b),
         aten.addmm_: lambda _, a, b, **kwargs: flop_counter.mm_flop(a, b),
+        aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *args, **kwargs: flop_counter.sdpa_flop_count(
+            q, k, v
+        ),
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: lambda grad, q, k, v, *args, **kwargs: (
+            flop_counter.sdpa_backward_flop_count(grad, q, k, v)
+        ),
     }
     with flop_counter.FlopCounterMode(display=False, custom_mapping=also) as counter:
         call()

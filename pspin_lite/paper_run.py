@@ -47,14 +47,15 @@ def work(out: Path, minutes: float = MINUTES, preset: str = "byte-paper", **sett
     torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     limit = Limit(out / NAME, minutes)
     run = training.train(config.preset(preset), out / NAME, show=False, stop=limit, **SETTINGS | settings)
-    if limit.is_set():
-        run.stopped = None  # by nothing but the clock
+    if spent(run) >= limit.seconds:
+        run.stopped = None  # by nothing but the clock; a signal sets the event too
     return run
 
 
 def record(run: Run) -> dict:
     steps, seconds = run.metrics("step"), spent(run)
     unit = 1 if sys.platform == "darwin" else 1024
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit  # before flops_a_step builds a second model
     summary = dict(
         steps=len(steps),
         tokens=steps[-1]["tokens"],
@@ -62,7 +63,7 @@ def record(run: Run) -> dict:
         seconds=seconds,
         seconds_a_step=seconds / len(steps),
         flops_a_step=experiments.flops_a_step(run.cfg),
-        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        peak_bytes=peak_bytes,
         whole_run_hours=seconds / len(steps) * run.cfg.steps / 3600,
     )
     return experiments.origin(NAME, run) | dict(summary=summary) | experiments.course(run)

@@ -46,9 +46,16 @@ def missing(*names: str) -> list[str]:
     return [run for name in names for n in arms.SEEDS if not has(run := f"{name}/seed-{n}")]
 
 
+def failed(*names: str) -> list[str]:
+    """Of GROUP/ARM, the full runs that left the finite numbers."""
+    runs = (f"{name}/seed-{n}" for name in names for n in arms.SEEDS)
+    return [run for run in runs if has(run) and read(run)["summary"] is None]
+
+
 def bits(group: str, arm: str, split: str = SPLIT) -> dict[int, float]:
-    """Final bits per byte by seed."""
-    return {n: record["summary"]["validation"][split]["bits_per_byte"] for n, record in seeds(group, arm).items()}
+    """Final bits per byte by seed; infinite if the run left the finite numbers."""
+    ends = {n: record["summary"] for n, record in seeds(group, arm).items()}
+    return {n: end["validation"][split]["bits_per_byte"] if end else math.inf for n, end in ends.items()}
 
 
 def mean(values: dict[int, float]) -> float:
@@ -83,7 +90,7 @@ def difference(a: dict[int, float], b: dict[int, float]) -> Difference:
 
 def row(group: str, arm: str, split: str = SPLIT) -> dict[str, float] | None:
     """A row of the paper's table, means over the seeds that are there; None if there are none."""
-    found = list(seeds(group, arm).values())
+    found = [record for record in seeds(group, arm).values() if record["summary"]]
     if not found:
         return None
     ends = [record["summary"]["validation"][split] for record in found]

@@ -8,7 +8,8 @@ jitter        what is left of the raw loss when the trend and the text's own dif
 worse steps   how often a step raises the loss on a fixed validation text, of the steps that are followed (probes)
 tail, largest of the gradient norm: its 99th percentile, and its maximum, over its median
 
-The measures "of a record" take a run of the study (records.py) and look at its steps at full learning rate.
+The measures "of a record" take a run of the study (records.py). Those of loss and norm look at its steps at full
+learning rate; noise scale and worse steps were taken four times in a run, at each fifth of it.
 """
 
 from __future__ import annotations

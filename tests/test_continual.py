@@ -18,7 +18,8 @@ def made(bits, loss=(1.0,) * 8, order="time of 8"):
     validation = [
         dict(step=4 * s, split=year, bits_per_byte=bits[e][s]) for s in range(3) for e, year in enumerate(YEARS)
     ]
-    return dict(validation=validation, loss=list(loss), data=dict(train=dict(order=order)))
+    config = dict(model=dict(lr=1e-3))
+    return dict(config=config, validation=validation, loss=list(loss), data=dict(train=dict(order=order)))
 
 
 TIME = made([[8, 2.0, 2.5], [8, 2.4, 2.4], [8, 3, 2.1], [8, 3, 2]])

@@ -86,6 +86,18 @@ def test_flops_are_what_a_counter_counts(batch, change):
     assert costs.flops(cfg, batch, backward=True).total == step
 
 
+def test_attention_is_counted_on_a_cpu_too():
+    """torch's counter does not know the CPU's fused attention. Full square: two products forward, five backward."""
+    cfg = ps.preset("transformer-lite").replace(vocab=256, width=32, heads=2, inner=40, layers=3, context=64)
+    model, tokens = ps.build(cfg), torch.zeros(2, 64, dtype=torch.long)
+    # All matrices but the embedding's look-up; the tied head is one of them.
+    matrices = sum(p.numel() for p in model.parameters() if p.ndim == 2)
+    square = 3 * 2 * 64 * 64 * cfg.heads * cfg.head_width  # layers, sequences, T, T, ..
+    assert measure.flops(lambda: model(tokens)) == 2 * matrices * 2 * 64 + 2 * 2 * square
+    step = measure.flops(lambda: model.loss(tokens, tokens).backward())
+    assert step == 6 * matrices * 2 * 64 + 7 * 2 * square
+
+
 @pytest.mark.eq("cost-ssm", "cost-pspin")
 def test_costs_grow_as_the_paper_says():
     cfg = ps.preset("byte-paper")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
+import signal
 import threading
 
 import pytest
 from helpers import message
 
 import pspin_lite as ps
-from pspin_lite import arms, experiments, files, nonfinite, training
+from pspin_lite import arms, experiments, files, nonfinite, records, training
 from pspin_lite.__main__ import main
 from pspin_lite.runs import Run
+from pspin_lite.trainer import Trainer
 
 STORED = sorted(experiments.RECORDS.glob("*/*/*.json"))
 
@@ -86,6 +90,36 @@ def test_continual_arms_take_over_what_was_tuned(monkeypatch, tmp_path):
     assert found[0].settings["probe_every"] is None
 
 
+def test_rates_go_on_as_long_as_the_highest_is_the_best(monkeypatch, tmp_path):
+    monkeypatch.setattr(experiments, "RECORDS", tmp_path)
+    cfg, base = arms.arm("bytes-64", "p-spin").cfg, "bytes-64/p-spin"
+
+    def done(lr, bits, scale=1.0):
+        job = experiments._try(base, cfg, lr, scale)
+        job.record.parent.mkdir(parents=True, exist_ok=True)
+        files.write_json(job.record, dict(summary=dict(validation={"held-out": dict(bits_per_byte=bits)})))
+
+    known = lambda: [job.name.rpartition("/")[2] for job in experiments.jobs("bytes-64", "p-spin")]  # noqa: E731
+    planned = lambda: [name for name, _ in experiments.plan() if name.startswith(base + "/")]  # noqa: E731
+    assert len(planned()) == 8
+    for i, lr in enumerate(arms.RATES):
+        done(lr, 2.5 - 0.1 * i)
+    assert known()[4:] == ["try-0.0064-1"], "first of all a higher rate"
+    done(6.4e-3, 2.1)
+    assert known()[5:] == ["try-0.0128-1"]
+    assert len(planned()) == 9
+    done(1.28e-2, 2.3)
+    assert known()[6:] == ["try-0.0064-2"], "a higher one is worse"
+    assert len(planned()) == 10
+    done(6.4e-3, 2.2, scale=2.0)
+    assert known()[7:] == ["seed-1", "seed-2", "seed-3"]
+    assert {job.cfg.lr for job in experiments.jobs("bytes-64", "p-spin") if "/seed-" in job.name} == {6.4e-3}
+    assert len(planned()) == 10
+    done(1.28e-2, 2.0)
+    done(2.56e-2, 1.9)
+    assert known()[6:] == ["try-0.0256-1", "try-0.0256-2"], "there is an end to it"
+
+
 # The work
 
 
@@ -94,13 +128,13 @@ def test_from_tries_to_seeds(empty, capsys):
     assert experiments.work([], empty / "runs") == (16, None)
     assert experiments.work([], empty / "runs") == (0, None), "nothing is done twice"
     for arm in ("p-spin", "transformer"):
-        records = {path.stem: files.read_json(path) for path in (empty / "records/smoke" / arm).iterdir()}
-        tries = {name: experiments.score(record) for name, record in records.items() if name.startswith("try-")}
+        found = {path.stem: files.read_json(path) for path in (empty / "records/smoke" / arm).iterdir()}
+        tries = {name: experiments.score(record) for name, record in found.items() if name.startswith("try-")}
         assert len(tries) == 5
         best = min((name for name in tries if name.endswith("-1")), key=tries.get)
         assert f"{best[:-2]}-2" in tries, "the last try has the best rate"
         best = min(tries, key=tries.get)
-        seeds = [record for name, record in records.items() if name.startswith("seed-")]
+        seeds = [record for name, record in found.items() if name.startswith("seed-")]
         assert {record["config"]["model"]["seed"] for record in seeds} == {1, 2, 3}
         for record in seeds:
             model = record["config"]["model"]
@@ -110,7 +144,7 @@ def test_from_tries_to_seeds(empty, capsys):
             assert record["context"]["context"] == [1, 2, 4, 8]
             assert record["probe"]
             assert record["summary"]["flops_a_step"] > 0
-            assert "loss" not in records[best], "a try keeps its result alone"
+            assert "loss" not in found[best], "a try keeps its result alone"
     assert experiments.main([], str(empty), None, listing=True) is None
     assert "missing" not in capsys.readouterr().out
 
@@ -153,6 +187,25 @@ def test_a_try_that_leaves_the_finite_numbers_has_lost(empty, monkeypatch):
     assert len(list((empty / "records/smoke/p-spin").glob("seed-*.json"))) == 3
 
 
+@pytest.mark.parametrize("good", [0, 8], ids=lambda good: f"after {good} steps")
+def test_a_full_run_that_leaves_the_finite_numbers_is_kept(empty, monkeypatch, good):
+    """With its steps up to there; if there are none, there is no model to look at either."""
+    backward = Trainer.backward
+
+    def explode(self, batch):
+        loss = backward(self, batch)
+        return math.nan if self.cfg.seed == 2 and self.step == good else loss
+
+    monkeypatch.setattr(Trainer, "backward", explode)
+    assert experiments.work(["smoke/transformer"], empty / "runs") == (8, None)
+    record = files.read_json(experiments.RECORDS / "smoke/transformer/seed-2.json")
+    assert record["summary"] is None
+    assert record["failure"].startswith(f"step {good + 1}: loss nan")
+    assert len(record["loss"]) == len(record["norm"]) == good
+    assert "context" not in record
+    assert experiments.score(record) == math.inf
+
+
 def test_names(empty):
     assert experiments.wanted("a/b/c", [])
     assert experiments.wanted("a/b/c", ["a/b"])
@@ -184,13 +237,23 @@ def test_a_record_is_that_of_its_job(path):
     assert ps.config.from_dict(record["config"]["model"]) == job.cfg
     training_ = record["config"]["training"]
     assert {name: training_[name] for name in job.settings} == job.settings
-    assert record["environment"]["commit"], "which code"
+    starts = record["environment"].get("commits", [[0, record["environment"]["commit"]]])
+    form = "[0-9a-f]{40}[+]?" if group.startswith("smoke") else "[0-9a-f]{40}"
+    assert all(re.fullmatch(form, commit) for _, commit in starts), "which code; in the study none that was changed"
     assert path.stat().st_size < 150_000
     if record["summary"] is not None and stem.startswith("seed-"):
         assert record["summary"]["steps"] == len(record["loss"]) == job.cfg.steps
 
 
-def test_a_stored_run_repeats(tmp_path, capsys):
+@pytest.mark.parametrize("group", [group for group in arms.GROUPS if not group.startswith("smoke")])
+def test_stored_flops_are_what_a_step_takes(group):
+    for arm in arms.GROUPS[group]:
+        found = records.seeds(group, arm.name) if arm.tuned_as != "" else {}
+        for record in list(found.values())[:1]:
+            assert record["summary"]["flops_a_step"] == experiments.flops_a_step(arm.cfg), arm.name
+
+
+def test_a_stored_run_repeats(tmp_path, capsys, monkeypatch):
     """Not to the last bit: another CPU rounds in another way. The first losses agree closely, the last roughly."""
     name = "smoke/p-spin/seed-1"
     before = (experiments.RECORDS / f"{name}.json").read_bytes()
@@ -204,6 +267,22 @@ def test_a_stored_run_repeats(tmp_path, capsys):
     assert again["data"] == stored["data"]
     assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
     assert f"on record {experiments.score(stored):.4f}" in capsys.readouterr().out
+
+    def stopped(cfg, out, **more):
+        run = Run(out)
+        run.stopped = "SIGTERM"
+        return run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", stopped)
+        assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 128 + signal.SIGTERM
+    folders = {path.name for path in (tmp_path / "smoke/p-spin").iterdir()}
+    assert folders == {"seed-1-again-1"}, "whole"
+    patched = training.train
+    taken = []
+    monkeypatch.setattr(training, "train", lambda cfg, out, **more: taken.append(out.name) or patched(cfg, out, **more))
+    assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
+    assert taken == ["seed-1-again-2"], "a finished run is not taken for a new one"
     assert (experiments.RECORDS / f"{name}.json").read_bytes() == before, "the record stays"
     for names in (["smoke/p-spin"], []):
         assert main(["experiments", *names, "--again", "--out", str(tmp_path)]) == 1

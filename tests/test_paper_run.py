@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from pspin_lite import experiments, files, paper_run, records
@@ -24,6 +26,18 @@ def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path):
     assert summary["parameters"] == sum(p.numel() for p in Run(tmp_path / paper_run.NAME).model.parameters())
     assert summary["peak_bytes"] > 50e6
     assert records.curve(whole)[0].tolist() == [0, 5, 10, 15, 20, 25, 30]
+
+
+def test_a_signal_is_not_the_clock(tmp_path, monkeypatch):
+    """A signal sets the event that the clock sets too. The run is stopped, not over: nothing is recorded, and it goes
+    on."""
+    settings = dict(preset="byte-smoke", validate_every=5, validate_tokens=256, final_tokens=256)
+    asked = paper_run.Limit.is_set
+    monkeypatch.setattr(paper_run.Limit, "is_set", lambda self: signal.raise_signal(signal.SIGTERM) or asked(self))
+    stopped = paper_run.work(tmp_path, minutes=60, **settings)
+    assert stopped.stopped == "SIGTERM"
+    monkeypatch.setattr(paper_run.Limit, "is_set", asked)
+    assert paper_run.work(tmp_path, minutes=60, **settings).summary["steps"] == 30
 
 
 def test_the_command_keeps_a_record(tmp_path, monkeypatch, capsys):

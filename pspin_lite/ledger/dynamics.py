@@ -6,11 +6,13 @@ import numpy as np
 import torch
 
 from .. import arms, attractor, evaluation, explore_attractor, records, runs, stability
-from . import FAILS, HOLDS, PART, Measured
+from ..config import preset
+from . import FAILS, HOLDS, PART, UNTESTABLE, Measured
 from .trained import named, wants
 
 STILL = 0.05  # nats: a raw loss that jumps by less would look smooth beside a fall of several nats
 COMPARED = ("p-spin", "transformer", "swiglu", "k0-same-size", "full-precision")
+LAST = 300  # steps
 HAT = ("transformer", "swiglu", "p-spin")  # to measure jitter against: one of each family
 
 
@@ -25,10 +27,34 @@ def own_jitter(name: str, references: tuple[str, ...] = HAT) -> dict[int, float]
     return {seed: stability.own_jitter(found, name, references) for seed, found in runs.items()}
 
 
-def _worse(name: str) -> int:
+def _late(name: str, steps: int) -> float:
+    """Own jitter over the last steps, mean over seeds."""
+    found = []
+    for seed in arms.SEEDS:
+        losses = [records.seeds("bytes-1", one)[seed]["loss"][-steps:] for one in (name, *HAT[:2])]
+        found.append(stability.jitter(*map(np.array, losses)))
+    return float(np.mean(found))
+
+
+def _worse(name: str, group: str = "bytes-1") -> int:
     """Validations that are worse than the one before, over all seeds."""
-    curves = [records.curve(record)[1] for record in records.seeds("bytes-1", name).values()]
+    curves = [records.curve(record)[1] for record in records.seeds(group, name).values()]
     return sum(int((np.diff(bits) > 0).sum()) for bits in curves)
+
+
+def _shipped() -> dict[str, float]:
+    """Of the network that ships, which reads four times as many bytes in a step, at the paper's rate."""
+    run = runs.trained("byte-lite")
+    bits = [one["bits_per_byte"] for one in run.metrics("validation") if one["split"] == records.SPLIT]
+    loss = np.array([one["loss"] for one in run.metrics("step")])
+    return dict(
+        s_raw=stability.raw_jitter(loss[2 * run.cfg.warmup : -run.cfg.cooldown]),
+        s_up=int((np.diff(bits) > 0).sum()),
+        s_points=len(bits) - 1,
+        s_bytes=run.cfg.context,
+        bytes=arms.arm("bytes-1", "p-spin").cfg.context,
+        paper_bytes=preset("byte-paper").context,
+    )
 
 
 @wants("bytes-1/p-spin", "bytes-1/transformer")
@@ -46,15 +72,19 @@ def smooth() -> Measured:
     text = (
         "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
         "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
-        "than the one before (Transformer: {other_up})"
+        "than the one before (Transformer: {other_up}). With {s_bytes} bytes in a step instead of {bytes}, and the "
+        "paper's learning rate, in the network that ships: {s_raw:.2f} nats, {s_up} of {s_points}. (The paper's byte "
+        "model reads {paper_bytes:,} in a step)"
     )
+    values |= _shipped()
     verdict = FAILS if values["up"] else PART if values["raw"] > STILL else HOLDS
     return Measured(verdict, text, values)
 
 
 @wants(*(f"bytes-1/{name}" for name in COMPARED))
 def damped() -> Measured:
-    """Jitter that is the model's own, after the text's difficulty is taken away."""
+    """Decided by the noise of gradients next to the same network without a fixed point. A model's own jitter is told
+    as well, but it does not fall with the learning rate as noise of steps would: much of it is taste in texts."""
     own = {name: own_jitter(name) for name in COMPARED}
     scale = {name: _steady(name, "noise scale") for name in COMPARED}
     lower = {
@@ -67,10 +97,11 @@ def damped() -> Measured:
         "own jitter in nats (what the text does to every model removed): p-Spin {p_spin:.3f}, same-size K = 0 "
         "{k0_same_size:.3f}, full-precision {full_precision:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}. "
         "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
-        "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons; against K = 0, "
-        "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences. What "
-        "two models share counts as the text's: held against K = 0 and full precision, p-Spin has {kin:.3f} nats and "
-        "the Transformer {stranger:.3f}"
+        "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons; next to K = 0, "
+        "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences (it "
+        "started at {gain:g} times the scale of K = 0). What two models share counts as the text's: held against K = 0 "
+        "and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. In the last {last} steps, "
+        "with a falling rate, p-Spin's own jitter is {late:.3f}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
     values |= dict(low=min(values.values()), high=max(values.values()))
@@ -79,8 +110,10 @@ def damped() -> Measured:
     values |= named("n_", {name: records.mean(found) for name, found in scale.items()})
     jitter, noise = lower["k0-same-size"]
     values |= dict(gap=jitter.mean, width=jitter.half_width, n_gap=noise.mean, n_width=noise.half_width)
-    values |= dict(calmer=sum(calmer), of=len(calmer))
-    return Measured(HOLDS if all(calmer) else PART if any(calmer) else FAILS, text, values)
+    gain = {name: records.seeds("bytes-1", name)[1]["config"]["model"]["gain"] for name in ("p-spin", "k0-same-size")}
+    values |= dict(calmer=sum(calmer), of=len(calmer), gain=gain["p-spin"] / gain["k0-same-size"])
+    values |= dict(last=LAST, late=_late("p-spin", LAST))
+    return Measured(HOLDS if noise.clear and noise.mean < 0 else FAILS, text, values)
 
 
 @wants(*(f"bytes-1/{name}" for name in COMPARED))
@@ -182,21 +215,62 @@ def contracts() -> Measured:
     return Measured(HOLDS if not over else PART if over < len(shipped + study) / 2 else FAILS, text, values)
 
 
+FOUR = ("raw jitter", "tail", "largest", "worse steps")
+
+
+@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu")
+def chaotic() -> Measured:
+    """What the paper says of ordinary networks at batch 1, held against p-Spin by four measures."""
+    found = {
+        name: {key: records.mean(_steady(name, key)) for key in FOUR} for name in ("p-spin", "transformer", "swiglu")
+    }
+    text = (
+        "raw jitter, gradient norm over its median (99th percentile; largest) and steps that do harm, at batch 1: "
+        "p-Spin {p0:.2f} nats, {p1:.2f}, {p2:.1f}, {p3:.0%}; Transformer {t0:.2f} nats, {t1:.2f}, {t2:.1f}, {t3:.0%}; "
+        "SwiGLU {s0:.2f} nats, {s1:.2f}, {s2:.1f}, {s3:.0%}"
+    )
+    values = {f"{name[0]}{i}": found[name][key] for name in found for i, key in enumerate(FOUR)}
+    wilder = sum(found["transformer"][key] > 1.1 * found["p-spin"][key] for key in FOUR)
+    return Measured(HOLDS if wilder > 2 else PART if wilder else FAILS, text, values)
+
+
+@wants("bytes-1/p-spin", "subwords-1/p-spin", "subwords-1/transformer")
+def either_alphabet() -> Measured:
+    """p-Spin's stability with bytes and with subwords, and the Transformer's with subwords."""
+    of = lambda group, name, key: float(  # noqa: E731
+        np.mean([stability.measures(record)[key] for record in records.seeds(group, name).values()])
+    )
+    which = dict(b=("bytes-1", "p-spin"), s=("subwords-1", "p-spin"), t=("subwords-1", "transformer"))
+    keys = dict(n="noise scale", r="raw jitter", q="tail", w="worse steps")
+    values = {f"{k}_{w}": of(*arm, key) for w, arm in which.items() for k, key in keys.items()}
+    values |= {f"u_{w}": _worse(arm[1], arm[0]) for w, arm in which.items()}
+    text = (
+        "p-Spin with bytes, with subwords, and the Transformer with subwords: 99th percentile of the gradient norm "
+        "over its median {q_b:.2f}, {q_s:.2f}, {q_t:.2f}; noise scale {n_b:.0f}, {n_s:.0f}, {n_t:.0f} sequences; "
+        "raw jitter {r_b:.2f}, {r_s:.2f}, {r_t:.2f} nats a token; steps that do harm {w_b:.0%}, {w_s:.0%}, {w_t:.0%}; "
+        "validations worse than the one before {u_b}, {u_s}, {u_t} of {points}"
+    )
+    values |= dict(points=sum(len(records.curve(one)[0]) - 1 for one in records.seeds("bytes-1", "p-spin").values()))
+    same = [values[f"{k}_s"] <= 1.1 * values[f"{k}_b"] for k in ("q", "n", "w")]
+    return Measured(HOLDS if all(same) else PART if any(same) else FAILS, text, values)
+
+
 @wants("bytes-1/transformer", "subwords-1/transformer")
 def bytes_unstable() -> Measured:
-    """Of the Transformer, at batch 1."""
+    """Of the Transformer, at batch 1. Not what the paper means: windows are no longer with bytes here."""
     found = {
         group: [stability.measures(record) for record in records.seeds(group, "transformer").values()]
         for group in ("bytes-1", "subwords-1")
     }
     mean = lambda group, key: float(np.mean([one[key] for one in found[group]]))  # noqa: E731
     values = {f"{key[0]}_{group[0]}": mean(group, key) for group in found for key in ("tail", "worse steps")}
+    values |= dict(tokens=arms.arm("bytes-1", "transformer").cfg.context)
     text = (
         "Transformer at batch 1, bytes and subwords: 99th percentile of the gradient norm over its median {t_b:.2f} "
-        "and {t_s:.2f}, steps that make a validation loss worse {w_b:.0%} and {w_s:.0%}"
+        "and {t_s:.2f}, steps that make a validation loss worse {w_b:.0%} and {w_s:.0%}. But the paper blames long "
+        "sequences, and ours have {tokens} tokens with both"
     )
-    worse = [values["t_b"] > 1.1 * values["t_s"], values["w_b"] > 1.1 * values["w_s"]]
-    return Measured(HOLDS if all(worse) else PART if any(worse) else FAILS, text, values)
+    return Measured(UNTESTABLE, text, values)
 
 
 MEASURES = {
@@ -207,4 +281,6 @@ MEASURES = {
     "exact-trained": exact_trained,
     "contracts": contracts,
     "bytes-unstable": bytes_unstable,
+    "chaotic": chaotic,
+    "either-alphabet": either_alphabet,
 }

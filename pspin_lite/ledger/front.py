@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from .. import arms, experiments, figures, figures_study, files, records, runs
-from . import HERE, MARKS, ROOT, WAITS, claims, results, tallied
+from . import HERE, MARKS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
 
 PICTURE = ROOT / "docs" / "results.svg"
 MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- end of {} -->"
@@ -38,9 +38,9 @@ def table() -> str:
         one = found[claim.id]
         if claim.brief:
             ours = " *(our control)*" if claim.section == "not in the paper" else ""
-            measured = "{count} runs to do" if one.verdict == WAITS else claim.brief
-            verdict = f"{MARKS[one.verdict]} {one.verdict}"
-            lines.append(f"| {claim.says}{ours} | {measured.format(**one.values)} | {verdict} |")
+            undecided = {WAITS: "{count} runs to do", UNTESTABLE: one.text}
+            measured = undecided.get(one.verdict, claim.brief).format(**one.values)
+            lines.append(f"| {claim.says}{ours} | {measured} | {MARKS[one.verdict]} {one.verdict} |")
     study = [group for group in arms.GROUPS if not group.startswith("smoke")]
     done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
     planned = sum(1 if arm.tuned_as == "" else len(arms.SEEDS) for group in study for arm in arms.GROUPS[group])

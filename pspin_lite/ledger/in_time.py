@@ -7,7 +7,14 @@ from . import FAILS, HOLDS, PART, Measured
 from .trained import CLOSE, named, wants, within
 
 IN_TIME = [f"{continual.GROUP}/{model}-time" for model in continual.models()]
+MIXED = [f"{continual.GROUP}/{model}-mixed" for model in continual.models()]
+RATES = ". Constant learning rates, the best of each: {r_p_spin:g}, {r_k0_same_size:g}, {r_swiglu:g}, {r_transformer:g}"
 ALL = [f"{continual.GROUP}/{arm.name}" for arm in arms.GROUPS[continual.GROUP]]
+
+
+def rates() -> dict[str, float]:
+    first = {model: records.seeds(continual.GROUP, f"{model}-time")[arms.SEEDS[0]] for model in continual.models()}
+    return named("r_", {model: record["config"]["model"]["lr"] for model, record in first.items()})
 
 
 @wants(*ALL)
@@ -24,18 +31,19 @@ def retention() -> Measured:
     values |= dict(replayed=records.mean(continual.forgotten("p-spin", "replay")))
     values |= dict(gap=gaps["transformer"][0].mean, width=gaps["transformer"][0].half_width)
     text = (
-        "after 236 years of speeches in order, those of all eras but the last cost {f_p_spin:.3f} bits per byte more "
-        "than when they were known best; same-size K = 0 {f_k0_same_size:.3f}, SwiGLU {f_swiglu:.3f}, Transformer "
-        "{f_transformer:.3f} (p-Spin against it {gap:+.3f} ± {width:.3f}). More than after the same sequences mixed: "
-        "{o_p_spin:.3f}, {o_k0_same_size:.3f}, {o_swiglu:.3f}, {o_transformer:.3f}. With every other sequence a "
-        "replayed one p-Spin loses {replayed:.3f}"
+        "after 236 years of speeches in order ({windows:,} windows of them), those of all eras but the last cost "
+        "{f_p_spin:.3f} bits per byte more than when they were known best; same-size K = 0 {f_k0_same_size:.3f}, "
+        "SwiGLU {f_swiglu:.3f}, Transformer {f_transformer:.3f} (p-Spin against it {gap:+.3f} ± {width:.3f}). More "
+        "than after the same sequences mixed: {o_p_spin:.3f}, {o_k0_same_size:.3f}, {o_swiglu:.3f}, "
+        "{o_transformer:.3f}. With every other sequence a replayed one p-Spin loses {replayed:.3f}" + RATES
     )
+    values |= rates() | dict(windows=arms.arm(continual.GROUP, "p-spin-time").cfg.steps)
     calm = {model: all(gap.clear and gap.mean < 0 for gap in both) for model, both in gaps.items()}
     kept = max(values["f_p_spin"], values["o_p_spin"]) < CLOSE
     return Measured(HOLDS if kept or all(calm.values()) else PART if calm["transformer"] else FAILS, text, values)
 
 
-@wants(*IN_TIME)
+@wants(*IN_TIME, *MIXED)
 def followed() -> Measured:
     """Every sequence costs what it costs before it is learned: the text, transmitted once."""
     cost = {model: continual.followed(model) for model in continual.models()}
@@ -44,8 +52,12 @@ def followed() -> Measured:
     text = (
         "online bits per byte over 236 years in order, after the warm-up: p-Spin {p_spin:.3f}, same-size K = 0 "
         "{k0_same_size:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}; p-Spin against the Transformer "
-        "{gap:+.3f} ± {width:.3f}"
+        "{gap:+.3f} ± {width:.3f}. Most of that is how well they predict at all: less than on the same text mixed "
+        "p-Spin pays {g_p_spin:.3f}, same-size K = 0 {g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, Transformer "
+        "{g_transformer:.3f}" + RATES
     )
+    mixed = {model: records.mean(continual.followed(model, "mixed")) for model in continual.models()}
+    values |= rates() | named("g_", {model: x - records.mean(cost[model]) for model, x in mixed.items()})
     values |= dict(gap=gaps["transformer"].mean, width=gaps["transformer"].half_width)
     best = all(gap.clear and gap.mean < 0 for gap in gaps.values())
     return Measured(HOLDS if best else PART if within(gaps["transformer"]) == HOLDS else FAILS, text, values)

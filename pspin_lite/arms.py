@@ -9,9 +9,10 @@ cores (at batch size 1 that is a million bytes, at 64 eight million). The group 
 "presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them.
 
-Every arm is tuned alike, on one seed, in runs a quarter as long: four learning rates; as long as the highest of them is
-the best, twice that rate; then the best with matrices that start twice as large. The best try by mean bits per byte
-over both validation splits is then fixed, and three other seeds are run in full.
+Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
+with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
+and three other seeds are run in full. Where the highest rate was the best, tries go on beyond it, to see what was cut
+off; they choose nothing, and stand beside the verdicts that they might change.
 """
 
 from __future__ import annotations

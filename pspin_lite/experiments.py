@@ -29,7 +29,7 @@ from .config import Config
 from .language_model import build
 from .runs import Run, in_json
 
-TRIES = len(arms.RATES) + 1  # at least
+TRIES = len(arms.RATES) + 1
 RECORDS = Path(__file__).resolve().parent / "records"
 FULL = dict(validate_tokens=4096, final_tokens=131072, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
@@ -49,32 +49,41 @@ class Job:
 
 
 def jobs(group: str, arm: str) -> Iterator[Job]:
-    """Of an arm, as far as they are known: the last try needs those before it, the seeds need all."""
+    """Of an arm, as far as they are known: the last try needs those before it, the seeds need all. Last the tries
+    beyond the four rates."""
     found, base = arms.arm(group, arm), f"{group}/{arm}"
     if found.tuned_as == "":
         yield _job(f"{base}/seed-{found.cfg.seed}", found.cfg, found.settings)
         return
-    tries = _tries(found.tuned_as or base)
+    tries, beyond = _tries(found.tuned_as or base)
     if found.tuned_as is None:
         yield from tries
-    best = chosen(tries) if tries[-1].cfg.gain == arms.SCALES[1] else None
+    best = chosen(tries) if len(tries) == TRIES else None
     if best is not None:
         settings = FULL | dict(probe_every=found.cfg.steps // 5) | found.settings
         for seed in arms.SEEDS:
             full = arms.tuned(found.cfg, best.cfg.lr, best.cfg.gain).replace(seed=seed)
             yield _job(f"{base}/seed-{seed}", full, settings)
+    if found.tuned_as is None:
+        yield from beyond
 
 
-def _tries(base: str) -> list[Job]:
-    """As far as they are known. In the groups called smoke, where nothing is to be found out, no further rates."""
+def _tries(base: str) -> tuple[list[Job], list[Job]]:
+    """Those that choose, and those beyond: twice the highest rate as long as that is the best, then the best of these
+    with matrices that start twice as large. None beyond in the groups called smoke, where nothing is to be found
+    out."""
     cfg = arms.arm(*base.split("/")).cfg
-    tries = [_try(base, cfg, lr, arms.SCALES[0]) for lr in arms.RATES]
-    highest = arms.RATES[-1] if base.startswith("smoke") else arms.HIGHEST
-    best = chosen(tries)
-    while best is tries[-1] and best.cfg.lr < highest:
-        tries.append(_try(base, cfg, 2 * best.cfg.lr, arms.SCALES[0]))
-        best = chosen(tries)
-    return tries if best is None else [*tries, _try(base, cfg, best.cfg.lr, arms.SCALES[1])]
+    rates = [_try(base, cfg, lr, arms.SCALES[0]) for lr in arms.RATES]
+    first = best = chosen(rates)
+    if first is None:
+        return rates, []
+    beyond = []
+    while best is (rates + beyond)[-1] and best.cfg.lr < arms.HIGHEST and not base.startswith("smoke"):
+        beyond.append(_try(base, cfg, 2 * best.cfg.lr, arms.SCALES[0]))
+        best = chosen(rates + beyond)
+    if best is not None and best is not first:
+        beyond.append(_try(base, cfg, best.cfg.lr, arms.SCALES[1]))
+    return [*rates, _try(base, cfg, first.cfg.lr, arms.SCALES[1])], beyond
 
 
 def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:

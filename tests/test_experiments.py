@@ -90,34 +90,34 @@ def test_continual_arms_take_over_what_was_tuned(monkeypatch, tmp_path):
     assert found[0].settings["probe_every"] is None
 
 
-def test_rates_go_on_as_long_as_the_highest_is_the_best(monkeypatch, tmp_path):
+def test_tries_go_on_beyond_the_highest_rate_and_choose_nothing(monkeypatch, tmp_path):
     monkeypatch.setattr(experiments, "RECORDS", tmp_path)
-    cfg, base = arms.arm("bytes-64", "p-spin").cfg, "bytes-64/p-spin"
+    cfg, base = arms.arm("subwords-1", "p-spin").cfg, "subwords-1/p-spin"
 
     def done(lr, bits, scale=1.0):
         job = experiments._try(base, cfg, lr, scale)
         job.record.parent.mkdir(parents=True, exist_ok=True)
         files.write_json(job.record, dict(summary=dict(validation={"held-out": dict(bits_per_byte=bits)})))
 
-    known = lambda: [job.name.rpartition("/")[2] for job in experiments.jobs("bytes-64", "p-spin")]  # noqa: E731
+    known = lambda: [job.name.rpartition("/")[2] for job in experiments.jobs("subwords-1", "p-spin")]  # noqa: E731
     planned = lambda: [name for name, _ in experiments.plan() if name.startswith(base + "/")]  # noqa: E731
     assert len(planned()) == 8
     for i, lr in enumerate(arms.RATES):
         done(lr, 2.5 - 0.1 * i)
-    assert known()[4:] == ["try-0.0064-1"], "first of all a higher rate"
+    assert known()[4:] == ["try-0.0032-2", "try-0.0064-1"]
+    done(3.2e-3, 2.3, scale=2.0)
+    assert known()[5:] == ["seed-1", "seed-2", "seed-3", "try-0.0064-1"]
     done(6.4e-3, 2.1)
-    assert known()[5:] == ["try-0.0128-1"]
-    assert len(planned()) == 9
+    assert known()[8:] == ["try-0.0064-1", "try-0.0128-1"]
     done(1.28e-2, 2.3)
-    assert known()[6:] == ["try-0.0064-2"], "a higher one is worse"
-    assert len(planned()) == 10
-    done(6.4e-3, 2.2, scale=2.0)
-    assert known()[7:] == ["seed-1", "seed-2", "seed-3"]
-    assert {job.cfg.lr for job in experiments.jobs("bytes-64", "p-spin") if "/seed-" in job.name} == {6.4e-3}
-    assert len(planned()) == 10
-    done(1.28e-2, 2.0)
-    done(2.56e-2, 1.9)
-    assert known()[6:] == ["try-0.0256-1", "try-0.0256-2"], "there is an end to it"
+    assert known()[8:] == ["try-0.0064-1", "try-0.0128-1", "try-0.0064-2"], "a higher one is worse"
+    done(6.4e-3, 2.0, scale=2.0)
+    assert len(planned()) == 11
+    seeds = [job.cfg for job in experiments.jobs("subwords-1", "p-spin") if "/seed-" in job.name]
+    assert {(cfg.lr, cfg.gain) for cfg in seeds} == {(3.2e-3, 1.0)}
+    done(1.28e-2, 1.9)
+    done(2.56e-2, 1.8)
+    assert known()[8:] == ["try-0.0064-1", "try-0.0128-1", "try-0.0256-1", "try-0.0256-2"], "there is an end to it"
 
 
 # The work

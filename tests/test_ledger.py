@@ -62,9 +62,9 @@ def test_verdicts_follow_the_numbers(monkeypatch):
     for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.019, ledger.PART), (0.1, ledger.FAILS)):
         made = {"p-spin": {1: 2.0 + gap, 2: 2.011 + gap, 3: 1.99 + gap}, "transformer": {1: 2.0, 2: 2.01, 3: 1.99}}
         monkeypatch.setattr(records, "bits", lambda group, arm, made=made: made[arm])
-        monkeypatch.setattr(trained, "at_edge", lambda group, arm: arm == "transformer")
+        monkeypatch.setattr(trained, "beyond", lambda group, arm: "2.3" if arm == "transformer" else "")
         found = trained.compared(*names)()
-        assert found.said().endswith("be better: transformer")
+        assert found.said().endswith("a try at twice that: 2.3")
         assert found.verdict == verdict
         assert f"{gap:+.3f}" in found.said()
         wanted = ledger.HOLDS if gap < 0 else ledger.PART if gap == 0.01 else ledger.FAILS

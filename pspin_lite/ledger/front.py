@@ -83,9 +83,7 @@ def expected() -> str:
 def draw():
     """The figure, from the full runs that are there."""
     lines = {name: list(records.seeds(*arm.split("/")).values()) for arm, name in LINES.items()}
-    ends = [
-        {arm.name: records.bits(group, arm.name) for arm in arms.GROUPS[group]} for group in ("bytes-1", "subwords-1")
-    ]
+    ends = [{arm.name: records.bits(group, arm.name) for arm in arms.GROUPS[group]} for group in FINALS]
     there = lambda found: {name: runs for name, runs in found.items() if runs}  # noqa: E731
     return figures_study.front(there(lines), *map(there, ends))[0]
 

@@ -33,9 +33,10 @@ def retention() -> Measured:
     text = (
         "after 236 years of speeches in order ({windows:,} windows of them), those of all eras but the last cost "
         "{f_p_spin:.3f} bits per byte more than when they were known best; same-size K = 0 {f_k0_same_size:.3f}, "
-        "SwiGLU {f_swiglu:.3f}, Transformer {f_transformer:.3f} (p-Spin against it {gap:+.3f} ± {width:.3f}). More "
-        "than after the same sequences mixed: {o_p_spin:.3f}, {o_k0_same_size:.3f}, {o_swiglu:.3f}, "
-        "{o_transformer:.3f}. With every other sequence a replayed one p-Spin loses {replayed:.3f}" + RATES
+        "SwiGLU {f_swiglu:.3f}, Transformer {f_transformer:.3f} (p-Spin against it {gap:+.3f} ± {width:.3f}). At "
+        "the end they cost more than after the same sequences mixed, by {o_p_spin:.3f}, {o_k0_same_size:.3f}, "
+        "{o_swiglu:.3f} and {o_transformer:.3f}. With every other sequence a replayed one p-Spin ends {replayed:.3f} "
+        "above its best" + RATES
     )
     values |= rates() | dict(windows=arms.arm(continual.GROUP, "p-spin-time").cfg.steps)
     calm = {model: all(gap.clear and gap.mean < 0 for gap in both) for model, both in gaps.items()}
@@ -52,9 +53,9 @@ def followed() -> Measured:
     text = (
         "online bits per byte over 236 years in order, after the warm-up: p-Spin {p_spin:.3f}, same-size K = 0 "
         "{k0_same_size:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}; p-Spin against the Transformer "
-        "{gap:+.3f} ± {width:.3f}. Most of that is how well they predict at all: less than on the same text mixed "
-        "p-Spin pays {g_p_spin:.3f}, same-size K = 0 {g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, Transformer "
-        "{g_transformer:.3f}" + RATES
+        "{gap:+.3f} ± {width:.3f}. Most of that is how well they predict at all: in order the text costs p-Spin "
+        "{g_p_spin:.3f} less than the same text mixed, same-size K = 0 {g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, "
+        "the Transformer {g_transformer:.3f}" + RATES
     )
     mixed = {model: records.mean(continual.followed(model, "mixed")) for model in continual.models()}
     values |= rates() | named("g_", {model: x - records.mean(cost[model]) for model, x in mixed.items()})

@@ -51,10 +51,12 @@ def within(gap: records.Difference, margin: float = CLOSE) -> str:
     return HOLDS if high <= margin else FAILS if low > margin else PART
 
 
-def at_edge(group: str, arm: str) -> bool:
-    """Whether it was best at the highest rate that was tried."""
-    rate = records.seeds(group, arm)[arms.SEEDS[0]]["config"]["model"]["lr"]
-    return rate == max(records.rates(group, arm))
+def beyond(group: str, arm: str) -> str:
+    """Of an arm that was best at the highest of the four rates: how it did at twice that."""
+    found, top = records.rates(group, arm), arms.RATES[-1]
+    if top != min(arms.RATES, key=found.get) or 2 * top not in found:
+        return ""
+    return f"{arm} {found[2 * top]:.3f} instead of {found[top]:.3f}"
 
 
 def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", strict: bool = False) -> Callable:
@@ -66,14 +68,14 @@ def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", s
         if "{passes" in words:
             data = records.seeds(*other)[arms.SEEDS[0]]["data"]["train"]
             values |= dict(passes=64_000 * (data["length"] + 1) / data["tokens"])
-        edge = [arm for group, arm in (better, other) if at_edge(group, arm)]
-        values |= dict(edge=" and ".join(edge) or "none")
+        edge = ", ".join(filter(None, (beyond(*better), beyond(*other))))
+        values |= dict(edge=edge)
         if strict:
             verdict = HOLDS if gap.clear and gap.mean < 0 else PART if within(gap) == HOLDS else FAILS
         else:
             verdict = within(gap)
-        at_edge = ". At the highest rate that was tried, so that a higher one might be better: {edge}"
-        return Measured(verdict, BOTH + words + (at_edge if edge else ""), values)
+        doubt = ". Best at the highest of the four rates; a try at twice that: {edge}" if edge else ""
+        return Measured(verdict, BOTH + words + doubt, values)
 
     return measured
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import os
 import re
 import sys
 import time
@@ -21,6 +22,7 @@ from nbformat import NotebookNode
 
 HERE = Path(__file__).resolve().parent
 CELL_TIMEOUT = 1800  # seconds
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # on a busy machine, threads that spin when idle take it all
 
 
 class Failed(Exception):

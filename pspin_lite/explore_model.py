@@ -167,11 +167,13 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     bits = [seen.bits for seen in grid.values()]
     low, high = math.floor(10 * min(bits)) / 10, math.ceil(10 * max(bits)) / 10
     ticks = tuple(round(low + 0.1 * i, 1) for i in range(round(10 * (high - low)) + 1))
-    title, place = "loss, a line for each factor (blue: this one)", (0.075, 0.17, 0.42, 0.69)
+    title, place = "loss, a line for each factor (blue: this one)", (0.075, 0.17, 0.40, 0.69)
     loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
-    title, place = "steps to settle (hollow: model as it is)", (0.6, 0.17, 0.38, 0.69)
+    title, place = "steps to settle (hollow: model as it is)", (0.625, 0.17, 0.355, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
     steps = Panel(place, title, "layer", "steps", **axis, yticklabels=("0", "10", "20", "30", "more"))
+
+    ends = _apart({factor: grid[max(k for k, f in grid if f == factor), factor].bits for factor in factors}, high - low)
 
     def draw(K: int, gamma_times: float) -> tuple[Sketch, dict[str, object]]:
         if (K, gamma_times) not in grid:
@@ -183,7 +185,9 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             here = [k for k in Ks if (k, factor) in grid]
             how = dict(width=2.2, dot=2) if factor == gamma_times else dict(width=1, opacity=0.5)
             line = [grid[k, factor].bits for k in here]
-            sketch.add(0, here, line, BLUE if factor == gamma_times else GREY, **how)
+            colour = BLUE if factor == gamma_times else GREY
+            sketch.add(0, here, line, colour, **how)
+            sketch.say(0, 1.05 * Ks[-1], ends[factor], f"× {factor:g}", colour)
         sketch.add(0, [K], [now.bits], RED, width=0, dot=5)
         for seen, colour, how in ((before, GREY, dict(filled=False, dot=5)), (now, RED, dict(dot=3))):
             sketch.add(1, range(layers), [k or 36 for k in seen.steps], colour, width=1, **how)
@@ -197,3 +201,11 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
         }
 
     return draw
+
+
+def _apart(ends: dict[float, float], height: float) -> dict[float, float]:
+    """Where the names of lines stand that end so: in order, and with room for each."""
+    places, last = {}, -math.inf
+    for factor in sorted(ends, key=ends.get):
+        places[factor] = last = max(ends[factor], last + height / 15)
+    return places

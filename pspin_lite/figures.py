@@ -89,7 +89,7 @@ def lines_and_dots(
     axes.set_xticks(x, [f"{tick:,}" for tick in x])
     axes.minorticks_off()
     axes.set(**labels)
-    axes.legend()
+    axes.legend(title="lines: formula, dots: counted", alignment="left")
     return figure
 
 

@@ -85,7 +85,8 @@ def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, n
     axes.plot(scales, found["bound"], color=ORANGE, lw=2, label="Lipschitz bound")
     axes.plot(scales, found["radius"], color=BLUE, lw=2, label="largest spectral radius")
     axes.plot(scales, found["settles"], color=GREEN, lw=2, ls="--", label="share of tokens that settle")
-    axes.set(xlabel="scale of the couplings", ylim=(0, 3), xlim=(scales[0], scales[-1]))
+    axes.set(xlabel="scale of the couplings", ylabel="factor of a step; share", ylim=(0, 3))
+    axes.set_xlim(scales[0], scales[-1])
     figure.legend(loc="outside right upper")
     return figure, found
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from matplotlib import patheffects
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from . import attractor
 from . import explore_attractor as ea
 from .figures import BLUE, CYCLE, GREY, ORANGE, RED, styled
+
+DARK = patheffects.withStroke(linewidth=2.5, foreground="#333333")  # white lines on a bright ground
 
 
 @styled
@@ -54,7 +57,7 @@ def gradient_errors(scales: np.ndarray, most: int, gamma: float = 0.5) -> dict[s
 
 @styled
 def heat_maps(found: dict[str, np.ndarray]) -> Figure:
-    """Of what `gradient_errors` gives: decades of error over spectral radius and K, with the lines of 1 % and 1e-4."""
+    """Of what `gradient_errors` gives: decades of error over spectral radius and K, with the lines of 0.01 and 1e-4."""
     figure = Figure(figsize=(8.6, 3.8), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     K = np.arange(1, found["fixed"].shape[1] + 1)
@@ -63,8 +66,10 @@ def heat_maps(found: dict[str, np.ndarray]) -> Figure:
         decades = np.log10(np.maximum(found[name], 1e-10)).T
         image = axes.pcolormesh(found["radius"], K, decades, cmap="cividis", norm=Normalize(-10, 0), shading="nearest")
         lines = axes.contour(found["radius"], K, decades, levels=[-4, -2], colors="white", linewidths=1.3)
-        axes.clabel(lines, fmt={-4.0: "1e-4", -2.0: "1 %"}, fontsize=9)
-        axes.axhline(5, color="white", lw=0.8, ls=":")
+        lines.set_path_effects([DARK])
+        for label in axes.clabel(lines, fmt={-4.0: "1e-4", -2.0: "0.01"}, fontsize=10):
+            label.set_path_effects([DARK])
+        axes.axhline(5, color="white", lw=1.3, ls=":", path_effects=[DARK])
         axes.set(xlabel="spectral radius", yticks=[1, 5, 10, 15, 20])
         axes.set_title(title, fontsize=11)
         axes.grid(False)

@@ -35,16 +35,16 @@ Plan = list[tuple[str, int, float, float]]  # kind of work, program, start, end
 
 @styled
 def schedule(heads: int, chunks: int) -> tuple[Figure, dict[str, Plan]]:
-    """Who works when, in the two forms of the chunked kernel. One unit of time is a chunk's write or its output; that
+    """Who works when, in the two forms of the chunked kernel. One unit of time is a chunk's write or its read; that
     the pass along the chunks takes a fifth of that for each chunk is for the drawing only."""
     fifth = 0.2
-    walk = [("output and write", head, 2.0 * n, 2.0 * n + 2) for head in range(heads) for n in range(chunks)]
+    walk = [("read and write", head, 2.0 * n, 2.0 * n + 2) for head in range(heads) for n in range(chunks)]
     programs = range(heads * chunks)
     at_once = [("write", p, 0.0, 1.0) for p in programs]
     at_once += [("pass", head, 1.0, 1.0 + fifth * chunks) for head in range(heads)]
-    at_once += [("output", p, 1 + fifth * chunks, 2 + fifth * chunks) for p in programs]
+    at_once += [("read", p, 1 + fifth * chunks, 2 + fifth * chunks) for p in programs]
     plans = {"walk": walk, "all chunks at once": at_once}
-    colours = {"output and write": BLUE, "write": ORANGE, "pass": RED, "output": GREEN}
+    colours = {"read and write": BLUE, "write": ORANGE, "pass": RED, "read": GREEN}
     figure = Figure(figsize=(8.0, 3.8), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     shown: dict[str, object] = {}
@@ -54,7 +54,7 @@ def schedule(heads: int, chunks: int) -> tuple[Figure, dict[str, Plan]]:
                 program + 1, end - start, left=start, height=0.75, color=colours[kind], ec="white", label=kind
             )
             shown.setdefault(kind, bar)
-        axes.set(title=name, xlabel="time (a chunk's output = 1)")
+        axes.set(title=name, xlabel="time (a chunk's read = 1)")
         axes.grid(axis="y", visible=False)
     panels[0].set(ylabel="program", ylim=(heads * chunks + 0.7, 0.3), xlim=(0, 2 * chunks))
     panels[0].set_yticks(range(1, heads * chunks + 1))

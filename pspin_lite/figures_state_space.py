@@ -64,7 +64,8 @@ def clarity(
         axes.plot(ages, measured[decay], "o", color=colour, markersize=4)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-    axes.set(xlabel="age of the token that is looked for", ylabel="cosine of answer and value", ylim=(-0.1, 1.02))
+    axes.set(xlabel="age of the token that is looked for, in tokens", ylabel="cosine of answer and value")
+    axes.set_ylim(-0.1, 1.02)
     figure.legend(loc="outside right upper", title="lines: predicted\ndots: measured")
     return figure, measured
 

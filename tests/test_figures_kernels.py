@@ -21,9 +21,9 @@ def test_schedule_does_all_work_in_order():
     assert max(end for *_, end in plans["walk"]) == 6
     at_once = plans["all chunks at once"]
     ends = {kind: max(end for k, _, _, end in at_once if k == kind) for kind in ("write", "pass")}
-    starts = {kind: min(start for k, _, start, _ in at_once if k == kind) for kind in ("pass", "output")}
+    starts = {kind: min(start for k, _, start, _ in at_once if k == kind) for kind in ("pass", "read")}
     assert ends["write"] <= starts["pass"]
-    assert ends["pass"] <= starts["output"]
+    assert ends["pass"] <= starts["read"]
     assert len([bar for axes in figure.axes for bar in axes.patches]) == 6 + 6 + 2 + 6
 
 

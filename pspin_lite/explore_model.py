@@ -187,7 +187,7 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             line = [grid[k, factor].bits for k in here]
             colour = BLUE if factor == gamma_times else GREY
             sketch.add(0, here, line, colour, **how)
-            sketch.say(0, 1.05 * Ks[-1], ends[factor], f"× {factor:g}", colour)
+            sketch.say(0, 1.06 * Ks[-1], ends[factor], f"× {factor:g}", colour)
         sketch.add(0, [K], [now.bits], RED, width=0, dot=5)
         for seen, colour, how in ((before, GREY, dict(filled=False, dot=5)), (now, RED, dict(dot=3))):
             sketch.add(1, range(layers), [k or 36 for k in seen.steps], colour, width=1, **how)
@@ -204,8 +204,8 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
 
 
 def _apart(ends: dict[float, float], height: float) -> dict[float, float]:
-    """Where the names of lines stand that end so: in order, and with room for each."""
+    """Where the names of lines stand that end so (their upper edge): in order, and with room for each."""
     places, last = {}, -math.inf
     for factor in sorted(ends, key=ends.get):
-        places[factor] = last = max(ends[factor], last + height / 15)
+        places[factor] = last = max(ends[factor] + height / 30, last + height / 15)
     return places

@@ -72,6 +72,7 @@ class Sketch:
         self.lines.append(Line(panel, np.asarray(x, float), np.asarray(y, float), colour, **how))
 
     def say(self, panel: int, x: float, y: float, text: str, colour: str) -> None:
+        """A text whose upper edge has its middle at (x, y), which may lie outside the panel."""
         self.texts.append((panel, x, y, text, colour))
 
     def get_figheight(self) -> float:
@@ -84,21 +85,22 @@ class Sketch:
             (at_x,), (at_y,) = self._points(panel, np.array([x]), np.array([y]))
             style = f'text-anchor="middle" font-family="sans-serif" font-size="11" fill="{colour}"'
             for i, row in enumerate(text.split("\n")):
-                marks.append(f'<text x="{at_x:.1f}" y="{at_y + 14 * i:.1f}" {style}>{html.escape(row)}</text>')
+                marks.append(f'<text x="{at_x:.1f}" y="{at_y + 9 + 14 * i:.1f}" {style}>{html.escape(row)}</text>')
         return frame(self.size, self.panels).replace("</svg>", "\n".join([*marks, "</svg>"]))
 
     def _points(self, panel: int, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Data to points of the SVG, whose y axis points down; what lies outside is put on the edge."""
+        """Data to points of the SVG, whose y axis points down."""
         p = self.panels[panel]
         left, bottom, width, height = p.place
-        share_x = (np.clip(x, *p.xlim) - p.xlim[0]) / (p.xlim[1] - p.xlim[0])
-        share_y = (np.clip(y, *p.ylim) - p.ylim[0]) / (p.ylim[1] - p.ylim[0])
+        share_x = (x - p.xlim[0]) / (p.xlim[1] - p.xlim[0])
+        share_y = (y - p.ylim[0]) / (p.ylim[1] - p.ylim[0])
         wide, high = (POINTS * inches for inches in self.size)
         return wide * (left + width * share_x), high * (1 - bottom - height * share_y)
 
     def _marks(self, line: Line) -> list[str]:
         keep = np.isfinite(line.x) & np.isfinite(line.y)
-        xs, ys = self._points(line.panel, line.x[keep], line.y[keep])
+        p = self.panels[line.panel]  # what lies outside is put on the edge
+        xs, ys = self._points(line.panel, np.clip(line.x[keep], *p.xlim), np.clip(line.y[keep], *p.ylim))
         pairs = [f"{x:.1f},{y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
         found = []
         if line.width and len(pairs) > 1:

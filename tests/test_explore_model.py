@@ -140,6 +140,22 @@ def test_a_redraw_calls_no_model(model, grid, monkeypatch):
     assert "ValueError: K, gamma_times: got (6, 2.0), expected K one of [5]" in explorer.numbers.value
 
 
+def test_lines_are_named_beside_the_panel_with_room_for_each():
+    """Two lines that end at the same place, and one that ends elsewhere."""
+    seen = {(K, times): em.Seen(2.0 + K * (times == 3), (1,), "") for K in (0, 1) for times in (1.0, 2.0, 3.0)}
+    sketch, _ = em.draw_grid(seen, usual=(1, 1.0))(K=1, gamma_times=1.0)
+    at = {text: y for _, _, y, text, _ in sketch.texts}
+    assert set(at) == {"× 1", "× 2", "× 3"}
+    panel = sketch.panels[0]
+    low, high = panel.ylim
+    assert min(abs(at[a] - at[b]) for a in at for b in at if a != b) >= 0.99 * (high - low) / 15
+    assert at["× 3"] > max(at["× 1"], at["× 2"]) + 0.5
+    right = 72 * sketch.size[0] * (panel.place[0] + panel.place[2])
+    places = [float(x) for x in re.findall(r'<text x="([0-9.]+)"[^>]*>× ', sketch.svg())]
+    assert len(places) == 3
+    assert min(places) > right
+
+
 def test_texts_are_marked_where_they_part():
     seen = {(5, 1.0): em.Seen(2.0, (3, None), "the Union\nis"), (0, 1.0): em.Seen(2.25, (1, 2), "the <nion\nis")}
     sketch, numbers = em.draw_grid(seen)(K=0, gamma_times=1.0)

@@ -102,7 +102,7 @@ def dynamic(monkeypatch):
 
 
 def test_verdicts_on_training_follow_the_runs(dynamic):
-    arms_ = dynamics.COMPARED
+    arms_ = dynamics.EVERY
     same = dict.fromkeys(arms_, 0.1)
     dynamic(same, dict.fromkeys(arms_, 20.0), dict.fromkeys(arms_, 5.0))
     assert dynamics.damped().verdict == ledger.FAILS

@@ -12,6 +12,7 @@ from .trained import named, wants
 
 STILL = 0.05  # nats: a raw loss that jumps by less would look smooth beside a fall of several nats
 COMPARED = ("p-spin", "transformer", "swiglu", "k0-same-size", "full-precision")
+EVERY = tuple(arm.name for arm in arms.GROUPS["bytes-1"])
 LAST = 300  # steps
 HAT = ("transformer", "swiglu", "p-spin")  # to measure jitter against: one of each family
 
@@ -23,7 +24,7 @@ def _steady(name: str, measure: str) -> dict[int, float]:
 
 def own_jitter(name: str, references: tuple[str, ...] = HAT) -> dict[int, float]:
     """By seed."""
-    runs = {seed: {one: records.seeds("bytes-1", one)[seed] for one in COMPARED} for seed in arms.SEEDS}
+    runs = {seed: {one: records.seeds("bytes-1", one)[seed] for one in (name, *references)} for seed in arms.SEEDS}
     return {seed: stability.own_jitter(found, name, references) for seed, found in runs.items()}
 
 
@@ -81,11 +82,11 @@ def smooth() -> Measured:
     return Measured(verdict, text, values)
 
 
-@wants(*(f"bytes-1/{name}" for name in COMPARED))
+@wants(*(f"bytes-1/{name}" for name in EVERY))
 def damped() -> Measured:
     """Decided by the noise of gradients next to the same network without a fixed point. A model's own jitter is told
     as well, but it does not fall with the learning rate as noise of steps would: much of it is taste in texts."""
-    own = {name: own_jitter(name) for name in COMPARED}
+    own = {name: own_jitter(name) for name in EVERY}
     scale = {name: _steady(name, "noise scale") for name in COMPARED}
     lower = {
         name: [records.difference(found["p-spin"], found[name]) for found in (own, scale)]
@@ -99,33 +100,37 @@ def damped() -> Measured:
         "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
         "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons; next to K = 0, "
         "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences (it "
-        "started at {gain:g} times the scale of K = 0). What two models share counts as the text's: held against K = 0 "
-        "and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. In the last {last} steps, "
-        "with a falling rate, p-Spin's own jitter is {late:.3f}"
+        "started at {gain:g} times the scale of K = 0; next to the smaller K = 0 that started alike, by {k0_gap:+.4f} "
+        "± {k0_width:.4f} nats). What two models share counts as the text's: held against K = 0 and full precision, "
+        "p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. In the last {last} steps, with a falling rate, "
+        "p-Spin's own jitter is {late:.3f}. In all {arms} arms own jitter lies between {low:.3f} and {high:.3f}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
-    values |= dict(low=min(values.values()), high=max(values.values()))
+    values |= dict(low=min(values.values()), high=max(values.values()), arms=len(own))
     kin = ("k0-same-size", "full-precision")
     values |= dict(kin=records.mean(own_jitter("p-spin", kin)), stranger=records.mean(own_jitter("transformer", kin)))
     values |= named("n_", {name: records.mean(found) for name, found in scale.items()})
     jitter, noise = lower["k0-same-size"]
     values |= dict(gap=jitter.mean, width=jitter.half_width, n_gap=noise.mean, n_width=noise.half_width)
+    alike = records.difference(own["p-spin"], own["k0"])
+    values |= dict(k0_gap=alike.mean, k0_width=alike.half_width)
     gain = {name: records.seeds("bytes-1", name)[1]["config"]["model"]["gain"] for name in ("p-spin", "k0-same-size")}
     values |= dict(calmer=sum(calmer), of=len(calmer), gain=gain["p-spin"] / gain["k0-same-size"])
     values |= dict(last=LAST, late=_late("p-spin", LAST))
     return Measured(HOLDS if noise.clear and noise.mean < 0 else FAILS, text, values)
 
 
-@wants(*(f"bytes-1/{name}" for name in COMPARED))
+@wants(*(f"bytes-1/{name}" for name in EVERY))
 def gradients() -> Measured:
     """Catastrophic gradients, and steps that do harm."""
-    found = {key: {name: _steady(name, key) for name in COMPARED} for key in ("tail", "largest", "worse steps")}
+    found = {key: {name: _steady(name, key) for name in EVERY} for key in ("tail", "largest", "worse steps")}
     order = ("p_spin", "full_precision", "k0_same_size", "swiglu", "transformer")
     listed = lambda prefix, form: ", ".join(f"{{{prefix}{name}:{form}}}" for name in order)  # noqa: E731
     text = (
         "gradient norm over its median, 99th percentile and largest; p-Spin, full-precision weights, same-size K = 0, "
         f"SwiGLU, Transformer: {listed('t_', '.2f')}; {listed('l_', '.1f')}. Steps that make a validation loss worse: "
-        f"{listed('w_', '.0%')}"
+        f"{listed('w_', '.0%')}. The largest, with K = 0, 1, 2, 5 and 10 steps: "
+        "{l_k0:.1f}, {l_k1:.1f}, {l_k2:.1f}, {l_p_spin:.1f}, {l_k10:.1f}"
     )
     means = {key: {name: records.mean(x) for name, x in by.items()} for key, by in found.items()}
     values = named("t_", means["tail"]) | named("l_", means["largest"]) | named("w_", means["worse steps"])

@@ -101,7 +101,8 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
     )
     at_1 = {arm.name: dataclasses.replace(arm, cfg=arm.cfg.replace(steps=4800)) for arm in _bytes()}
     learners = tuple(at_1[name] for name in ("p-spin", "transformer", "swiglu", "k0-same-size"))
-    plain = tuple(Arm(name, "the preset as it is", preset(name), "") for name in ("subword-lite", "transformer-lite"))
+    as_is = ("subword-lite", "transformer-lite", "byte-smoke", "subword-smoke", "transformer-smoke")
+    plain = tuple(Arm(name, "the preset as it is", preset(name), "") for name in as_is)
     return {
         "smoke": smoke,
         "smoke-continual": _in_time("smoke", smoke[:1], 12),

@@ -255,10 +255,10 @@ def main(
     """-> what stopped the work early, if anything did."""
     if repeat:
         return _beside(only, Path(out))
-    if only == ["paper/byte-paper"]:
+    if len(only) == 1 and only[0].startswith("paper/"):
         from . import paper_run
 
-        return paper_run.main(out)
+        return paper_run.main(checks.choice("experiment", only[0], paper_run.MINUTES), out)
     for prefix in only:
         if not any(wanted(name, [prefix]) for name, _ in plan()):
             raise checks.wrong("experiment", repr(prefix), "GROUP, GROUP/ARM or a run's name (see --list)")

@@ -1,10 +1,12 @@
-"""The paper's byte model for two hours on whatever machine this is: how far it comes, and what the whole would take.
+"""The paper's models on whatever machine this is: how far they come in a given time, and what the whole would take.
 
-    python -m pspin_lite experiments paper/byte-paper
+    python -m pspin_lite experiments paper/byte-paper           two hours of training
+    python -m pspin_lite experiments paper/subword-paper        ten minutes: enough to know the time of a step
+    python -m pspin_lite experiments paper/transformer-paper    the same
 
 All cores, the embedded corpus, the paper's own schedule, cut off. A run that is interrupted goes on; what counts is
-the time that its training steps have taken, so its curve can be put together from several evenings. Its record is
-pspin_lite/records/paper/byte-paper.json.
+the time that its training steps have taken, so its curve can be put together from several evenings. The records are
+in pspin_lite/records/paper.
 """
 
 from __future__ import annotations
@@ -20,9 +22,8 @@ import torch
 from . import config, costs, experiments, records, training
 from .runs import Run
 
-NAME = "paper/byte-paper"
-MINUTES = 120
-SETTINGS = dict(validate_every=40, validate_tokens=4096)
+MINUTES = {"paper/byte-paper": 120, "paper/subword-paper": 10, "paper/transformer-paper": 10}
+SETTINGS = dict(validate_every=40, validate_tokens=4096, micro_batch=1)
 
 
 class Limit(threading.Event):
@@ -42,17 +43,19 @@ def spent(run: Run) -> float:
     return steps[-1]["seconds"] if steps else 0.0
 
 
-def work(out: Path, minutes: float = MINUTES, preset: str = "byte-paper", **settings: object) -> Run:
-    """Trains until the time is over, or something else stops the run."""
+def work(name: str, out: Path, minutes: float | None = None, **settings: object) -> Run:
+    """Trains until the time is over, or something else stops the run. Subwords are learned from the corpus."""
+    cfg, minutes = config.preset(name.removeprefix("paper/")), MINUTES[name] if minutes is None else minutes
     torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    limit = Limit(out / NAME, minutes)
-    run = training.train(config.preset(preset), out / NAME, show=False, stop=limit, **SETTINGS | settings)
+    limit = Limit(out / name, minutes)
+    settings = SETTINGS | dict(tokenizer="bytes" if cfg.vocab == 256 else "bpe") | settings
+    run = training.train(cfg, out / name, show=False, stop=limit, **settings)
     if spent(run) >= limit.seconds:
         run.stopped = None  # by nothing but the clock; a signal sets the event too
     return run
 
 
-def record(run: Run) -> dict:
+def record(name: str, run: Run) -> dict:
     steps, seconds = run.metrics("step"), spent(run)
     unit = 1 if sys.platform == "darwin" else 1024
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit  # before flops_a_step builds a second model
@@ -66,18 +69,18 @@ def record(run: Run) -> dict:
         peak_bytes=peak_bytes,
         whole_run_hours=seconds / len(steps) * run.cfg.steps / 3600,
     )
-    return experiments.origin(NAME, run) | dict(summary=summary) | experiments.course(run)
+    return experiments.origin(name, run) | dict(summary=summary) | experiments.course(run)
 
 
-def main(out: str) -> str | None:
+def main(name: str, out: str) -> str | None:
     """-> what stopped the run before its time, if anything did."""
-    run = work(Path(out))
+    run = work(name, Path(out))
     if run.stopped:
         return run.stopped
-    path, found = experiments.RECORDS / f"{NAME}.json", record(run)
+    path, found = experiments.RECORDS / f"{name}.json", record(name, run)
     path.parent.mkdir(parents=True, exist_ok=True)
     experiments.write(path, found)
     summary, (steps, bits) = found["summary"], records.curve(found)
-    print(f"{NAME}: {summary['steps']} steps of {summary['seconds_a_step']:.1f} s, {bits[-1]:.3f} bits/byte at step")
+    print(f"{name}: {summary['steps']} steps of {summary['seconds_a_step']:.1f} s, {bits[-1]:.3f} bits/byte at step")
     print(f"{steps[-1]}; all {found['config']['model']['steps']} would take {summary['whole_run_hours']:.0f} hours")
     return None

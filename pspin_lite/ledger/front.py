@@ -42,9 +42,9 @@ def table() -> str:
             undecided = {WAITS: "{count} runs to do", UNTESTABLE: one.text}
             measured = undecided.get(one.verdict, claim.brief).format(**one.values)
             lines.append(f"| {claim.says}{ours} | {measured} | {MARKS[one.verdict]} {one.verdict} |")
-    study = [group for group in arms.GROUPS if not group.startswith("smoke")]
+    study = [group for group in arms.GROUPS if not group.startswith("smoke") and group != "presets"]
     done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
-    planned = sum(1 if arm.tuned_as == "" else len(arms.SEEDS) for group in study for arm in arms.GROUPS[group])
+    planned = sum(len(arms.SEEDS) * len(arms.GROUPS[group]) for group in study)
     begin = f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md). On record: {done} of {planned} full runs."
     return f"{begin}\n\n" + "\n".join(lines)
 
@@ -81,7 +81,7 @@ def expected() -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
 
 
 def draw():

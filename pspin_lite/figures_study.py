@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from . import arms as study
 from . import records
 from .figures import CYCLE, GREY, styled
 
@@ -22,18 +23,29 @@ AXES = {
 PANELS = ("sequences", "tokens", "flops", "seconds")  # of `learning`
 
 Runs = Mapping[str, Sequence[dict]]  # name -> records, a seed each
+LOOKS = [dict(color=c, linestyle="-") for c in CYCLE] + [dict(color=c, linestyle="--") for c in CYCLE[3:] + CYCLE[:3]]
+OF_ARMS = {arm.name: look for arm, look in zip(study.GROUPS["bytes-1"], LOOKS, strict=False)}
+
+
+def looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Colour and line of each name: an arm has the same in every figure, other names what the arms among them leave."""
+    arm = {name: name.lower().removesuffix(", batch 1") for name in names}
+    taken = [OF_ARMS[key] for key in arm.values() if key in OF_ARMS]
+    free = iter([look for look in LOOKS if look not in taken])
+    return {name: OF_ARMS[key] if key in OF_ARMS else next(free) for name, key in arm.items()}
 
 
 def _curves(panel, runs: Runs, unit: str, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Means over seeds, and as a band from the lowest to the highest. -> (x, bits [seeds, points])"""
     label, size = AXES[unit]
     shown = {}
-    for colour, (name, found) in zip(CYCLE, runs.items(), strict=False):
+    drawn = looks(runs)
+    for name, found in runs.items():
         steps, _ = records.curve(found[0], split)
         bits = np.stack([records.curve(record, split)[1] for record in found])[:, 1:]  # without step 0
         x = np.mean([records.axis(record, steps[1:], unit) for record in found], 0) / size
-        panel.plot(x, bits.mean(0), color=colour, label=name)
-        panel.fill_between(x, bits.min(0), bits.max(0), color=colour, alpha=0.2, linewidth=0)
+        panel.plot(x, bits.mean(0), **drawn[name], label=name)
+        panel.fill_between(x, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
         shown[name] = x, bits
     panel.set_xscale("log")
     panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -60,7 +72,7 @@ def learning(runs: Runs, split: str = records.SPLIT) -> tuple[Figure, dict[str, 
 
 @styled
 def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict[str, np.ndarray]]:
-    """One panel of `learning`, for up to seven names. Arrays: name -> bits [seeds, points]."""
+    """One panel of `learning`, for up to fourteen names. Arrays: name -> bits [seeds, points]."""
     figure = Figure(figsize=(7.6, 3.8), layout="constrained")
     panel = figure.subplots()
     shown = _curves(panel, runs, unit, split)
@@ -116,7 +128,8 @@ def raw_losses(losses: Mapping[str, np.ndarray], window: int = 100) -> tuple[Fig
     """Every step's loss, faint, and its running mean, one panel a name, on one scale."""
     figure = Figure(figsize=(9.2, 3.2), layout="constrained")
     panels, shown = figure.subplots(1, len(losses), sharey=True, squeeze=False)[0], {}
-    for panel, colour, (name, values) in zip(panels, CYCLE, losses.items(), strict=False):
+    for panel, (name, look), values in zip(panels, looks(losses).items(), losses.values(), strict=True):
+        colour = look["color"]
         smooth = np.convolve(values, np.ones(window) / window, mode="valid")
         panel.plot(np.arange(1, len(values) + 1), values, color=colour, alpha=0.25, linewidth=0.5)
         panel.plot(np.arange(window, len(values) + 1), smooth, color=colour)
@@ -158,10 +171,12 @@ def tuning(
     """Bits per byte of the tries over the learning rate, a line an arm; a star where matrices start twice as large."""
     figure = Figure(figsize=(7.6, 4.0), layout="constrained")
     panel, shown = figure.subplots(), {}
-    for colour, (name, found) in zip(CYCLE, rates.items(), strict=False):
+    drawn = looks(rates)
+    for name, found in rates.items():
         shown[name] = np.array(list(found.values()))
-        panel.plot(list(found), shown[name], "o-", color=colour, label=name)
-        panel.plot(list(doubled[name]), list(doubled[name].values()), "*", color=colour, markersize=12)
+        panel.plot(list(found), shown[name], marker="o", **drawn[name], label=name)
+        star = dict(color=drawn[name]["color"], markersize=12, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
+        panel.plot(list(doubled[name]), list(doubled[name].values()), "*", **star)
     panel.plot([], [], "*", color=GREY, markersize=12, label="started twice as large")
     ticks = sorted({rate for found in rates.values() for rate in found})
     panel.set_xscale("log")
@@ -173,19 +188,21 @@ def tuning(
 
 
 @styled
-def contexts(nats: Mapping[str, np.ndarray], lengths: Sequence[int]) -> tuple[Figure, dict[str, np.ndarray]]:
+def contexts(
+    nats: Mapping[str, np.ndarray], lengths: Sequence[int], token: str = "token"
+) -> tuple[Figure, dict[str, np.ndarray]]:
     """Loss over how much of the text a model may see, a line a model over the range of its seeds. nats: [seeds,
-    lengths]."""
+    lengths]; token: what one is called."""
     figure = Figure(layout="constrained")
-    panel, shown = figure.subplots(), {}
-    for colour, (name, values) in zip(CYCLE, nats.items(), strict=False):
+    panel, shown, drawn = figure.subplots(), {}, looks(nats)
+    for name, values in nats.items():
         shown[name] = values.mean(0)
-        panel.plot(lengths, shown[name], "o-", color=colour, label=name)
-        panel.fill_between(lengths, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
+        panel.plot(lengths, shown[name], marker="o", **drawn[name], label=name)
+        panel.fill_between(lengths, values.min(0), values.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
     panel.set_xscale("log")
     panel.set_xticks(lengths, [str(length) for length in lengths])
     panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set(xlabel="tokens of context", ylabel="nats a token")
+    panel.set(xlabel=f"{token}s of context", ylabel=f"nats a {token}")
     panel.legend()
     return figure, shown
 
@@ -205,7 +222,7 @@ def exactness(
     panel.plot([], [], "o", color=GREY, markersize=3, label="layers in training")
     panel.plot([], [], color=GREY, label="random layers")
     panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
-    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-8, 3))
+    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3))
     panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure, shown
 
@@ -215,11 +232,11 @@ def eras(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], at: float | None =
     """Bits per byte on one era as training goes through the years: name -> (steps, bits [seeds, steps]). at: the step
     by which the text had reached it."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
-    panel, shown = figure.subplots(), {}
-    for colour, (name, (steps, bits)) in zip(CYCLE, curves.items(), strict=False):
+    panel, shown, drawn = figure.subplots(), {}, looks(curves)
+    for name, (steps, bits) in curves.items():
         shown[name] = bits.mean(0)
-        panel.plot(steps, shown[name], "o-", markersize=3, color=colour, label=name)
-        panel.fill_between(steps, bits.min(0), bits.max(0), color=colour, alpha=0.2, linewidth=0)
+        panel.plot(steps, shown[name], marker="o", markersize=3, **drawn[name], label=name)
+        panel.fill_between(steps, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
     if at is not None:
         panel.axvline(at, color=GREY, linestyle="--", linewidth=1)
     panel.set(xlabel="training steps", ylabel="bits per byte")
@@ -232,9 +249,9 @@ def carried(lengths: Sequence[int], numbers: Mapping[str, Sequence[int]]) -> tup
     """What each model keeps after so many tokens, float32 numbers in kB."""
     figure = Figure(layout="constrained")
     panel, shown = figure.subplots(), {}
-    for colour, (name, values) in zip(CYCLE, numbers.items(), strict=False):
-        shown[name] = 4 * np.array(values) / 1000
-        panel.loglog(lengths, shown[name], "o-", color=colour, label=name)
+    for name, look in looks(numbers).items():
+        shown[name] = 4 * np.array(numbers[name]) / 1000
+        panel.loglog(lengths, shown[name], marker="o", **look, label=name)
     panel.set_xticks(lengths, [f"{T:,}" for T in lengths])
     panel.xaxis.set_minor_formatter(NullFormatter())
     panel.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
@@ -248,8 +265,8 @@ def by_era(values: Mapping[str, np.ndarray], years: Sequence[str]) -> tuple[Figu
     """What the order of the text costs each era, a line a model."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     panel = figure.subplots()
-    for colour, (name, found) in zip(CYCLE, values.items(), strict=False):
-        panel.plot(range(len(years)), found, "o-", color=colour, label=name)
+    for name, look in looks(values).items():
+        panel.plot(range(len(years)), values[name], marker="o", **look, label=name)
     panel.axhline(0, color=GREY, linewidth=1)
     panel.set_xticks(range(len(years)), years)
     panel.set(xlabel="held-out speech of", ylabel="bits per byte, in order minus mixed")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pspin_lite import arms, records
 from pspin_lite import figures_study as draw
-from pspin_lite import records
 
 
 def runs():
@@ -30,6 +30,20 @@ def test_one_axis_is_a_panel_of_all_four():
     assert (one[1]["p-spin"] == four["p-spin"]["bits"]).all()
     assert one[0].axes[0].lines[0].get_xdata().tolist() == four["p-spin"]["flops"].tolist()
     assert draw.one_axis({}, "seconds", "recent")[1] == {}, "nothing chosen: an empty panel"
+
+
+def test_an_arm_looks_the_same_everywhere():
+    """Whatever stands beside it; no two names of a figure look alike, and none is left out."""
+    every = [arm.name for arm in arms.GROUPS["bytes-1"]]
+    assert len({tuple(look.items()) for look in draw.looks(every).values()}) == len(every)
+    some = draw.looks(["swiglu, batch 64", "Transformer, batch 1", "swiglu", "p-spin, batch 64"])
+    assert some["swiglu"] == draw.looks(every)["swiglu"]
+    assert some["Transformer, batch 1"] == draw.looks(every)["transformer"]
+    assert len({tuple(look.items()) for look in some.values()}) == 4
+    chosen = {name: list(records.seeds("bytes-1", name).values()) for name in every}
+    figure, shown = draw.one_axis(chosen, "sequences")
+    assert list(shown) == every
+    assert len(figure.axes[0].lines) == len(every)
 
 
 def test_finals_are_sorted():

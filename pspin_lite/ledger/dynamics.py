@@ -93,17 +93,19 @@ def damped() -> Measured:
         for name in COMPARED
         if name != "p-spin"
     }
-    calmer = [gap.clear and gap.mean < 0 for gaps in lower.values() for gap in gaps]
+    told = [gap.mean for gaps in lower.values() for gap in gaps if gap.clear]
+    compared = dict(calmer=sum(mean < 0 for mean in told), rougher=sum(mean > 0 for mean in told), of=2 * len(lower))
     text = (
         "own jitter in nats (what the text does to every model removed): p-Spin {p_spin:.3f}, same-size K = 0 "
         "{k0_same_size:.3f}, full-precision {full_precision:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}. "
         "Gradient noise scale in sequences: {n_p_spin:.0f}, {n_k0_same_size:.0f}, {n_full_precision:.0f}, "
-        "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons; next to K = 0, "
-        "which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and {n_gap:+.1f} ± {n_width:.1f} sequences (it "
-        "started at {gain:g} times the scale of K = 0; next to the smaller K = 0 that started alike, by {k0_gap:+.4f} "
-        "± {k0_width:.4f} nats). What two models share counts as the text's: held against K = 0 and full precision, "
-        "p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. In the last {last} steps, with a falling rate, "
-        "p-Spin's own jitter is {late:.3f}. In all {arms} arms own jitter lies between {low:.3f} and {high:.3f}"
+        "{n_swiglu:.0f}, {n_transformer:.0f}. p-Spin is clearly lower in {calmer} of {of} comparisons and clearly "
+        "higher in {rougher}; next to K = 0, which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and "
+        "{n_gap:+.1f} ± {n_width:.1f} sequences (it started at {gain:g} times the scale of K = 0; next to the smaller "
+        "K = 0 that started alike, by {k0_gap:+.4f} ± {k0_width:.4f} nats). What two models share counts as the text's: "
+        "held against K = 0 and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. In the "
+        "last {last} steps, with a falling rate, p-Spin's own jitter is {late:.3f}. In all {arms} arms own jitter lies "
+        "between {low:.3f} and {high:.3f}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
     values |= dict(low=min(values.values()), high=max(values.values()), arms=len(own))
@@ -115,7 +117,7 @@ def damped() -> Measured:
     alike = records.difference(own["p-spin"], own["k0"])
     values |= dict(k0_gap=alike.mean, k0_width=alike.half_width)
     gain = {name: records.seeds("bytes-1", name)[1]["config"]["model"]["gain"] for name in ("p-spin", "k0-same-size")}
-    values |= dict(calmer=sum(calmer), of=len(calmer), gain=gain["p-spin"] / gain["k0-same-size"])
+    values |= compared | dict(gain=gain["p-spin"] / gain["k0-same-size"])
     values |= dict(last=LAST, late=_late("p-spin", LAST))
     return Measured(HOLDS if noise.clear and noise.mean < 0 else FAILS, text, values)
 

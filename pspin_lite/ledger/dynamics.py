@@ -103,9 +103,9 @@ def damped() -> Measured:
         "higher in {rougher}; next to K = 0, which has no fixed point, by {gap:+.3f} ± {width:.3f} nats and "
         "{n_gap:+.1f} ± {n_width:.1f} sequences (it started at {gain:g} times the scale of K = 0; next to the smaller "
         "K = 0 that started alike, by {k0_gap:+.4f} ± {k0_width:.4f} nats). What two models share counts as the "
-        "text's: held against K = 0 and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. In "
-        "the last {last} steps, with a falling rate, p-Spin's own jitter is {late:.3f}. In all {arms} arms own jitter "
-        "lies between {low:.3f} and {high:.3f}"
+        "text's: held against K = 0 and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. "
+        "In the last {last} steps, with a falling rate, p-Spin's own jitter is {late:.3f}. In all {arms} arms own "
+        "jitter lies between {low:.3f} and {high:.3f}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
     values |= dict(low=min(values.values()), high=max(values.values()), arms=len(own))

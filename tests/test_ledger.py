@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pspin_lite import experiments, figures, files, ledger, records, runs
-from pspin_lite.ledger import counted, dynamics, front, in_time, printed, trained
+from pspin_lite import costs, experiments, explore_attractor, figures, files, ledger, records, runs
+from pspin_lite.ledger import counted, dynamics, equilibrium, front, in_time, printed, trained
 
 CLAIMS = {claim.id: claim for claim in ledger.claims()}
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _SMALL = (0, 1, 2, 3, 5, 8, 10, 15, 16, 20, 32, 64, 127, 200, 256, 400, 512, 2048, 8192, 95, 99)
 SETTINGS = {*map(str, _SMALL), "8,000", "64,000", "236", "04", "07"}  # steps, lengths, seeds, percentiles, notebooks
-COUNTED = printed.MEASURES | counted.MEASURES
-OF_RUNS = trained.MEASURES | dynamics.MEASURES | in_time.MEASURES
+COUNTED = ledger.counted_measures()
+OF_RUNS = {name: measure for name, measure in ledger.measures().items() if name not in COUNTED}
 QUICK = sorted(set(COUNTED) - {"bytes-a-token"})  # that one has its own test in test_metrics
 
 
@@ -61,7 +61,7 @@ def test_verdicts_follow_the_numbers(monkeypatch):
     monkeypatch.setattr(records, "missing", lambda *names: [])
     for gap, verdict in ((-0.1, ledger.HOLDS), (0.01, ledger.HOLDS), (0.019, ledger.PART), (0.1, ledger.FAILS)):
         made = {"p-spin": {1: 2.0 + gap, 2: 2.011 + gap, 3: 1.99 + gap}, "transformer": {1: 2.0, 2: 2.01, 3: 1.99}}
-        monkeypatch.setattr(records, "bits", lambda group, arm, made=made: made[arm])
+        monkeypatch.setattr(records, "bits", lambda group, arm, split="", made=made: made[arm])
         monkeypatch.setattr(trained, "beyond", lambda group, arm: "2.3" if arm == "transformer" else "")
         found = trained.compared(*names)()
         assert found.said().endswith("a try at twice that: 2.3")
@@ -87,7 +87,7 @@ def dynamic(monkeypatch):
                 loss = 2 + 0.2 * text + own[arm] * random.normal(size=steps)
                 norm = 1 + 0.1 * random.random(steps)
                 norm[1500:1550] = spike[arm]
-                model = dict(warmup=100, cooldown=500, steps=steps, gain=1.0)
+                model = dict(warmup=100, cooldown=500, steps=steps, gain=1.0, lr=1e-3)
                 points = [dict(step=s, split="held-out", bits_per_byte=3 - s / 3000) for s in range(0, steps, 300)]
                 found[seed] = dict(
                     config=dict(model=model), loss=loss.tolist(), norm=norm.tolist(), validation=points,
@@ -113,7 +113,7 @@ def test_verdicts_on_training_follow_the_runs(dynamic):
     assert dynamics.damped().values["p_spin"] == pytest.approx(0.1, rel=0.1)
     assert dynamics.gradients().verdict == ledger.FAILS
     assert dynamics.smooth().verdict == ledger.PART, "every validation better, and a raw loss that jumps"
-    assert dynamics.settled().verdict == ledger.PART
+    assert equilibrium.settled().verdict == ledger.PART
     dynamic(
         same | {"p-spin": 0.02},
         dict.fromkeys(arms_, 20.0) | {"p-spin": 5.0},
@@ -182,7 +182,7 @@ def test_a_large_batch_is_held_against_the_transformers_need_of_it(study):
 
 def test_bytes_against_subwords(study):
     for subwords, verdict in ((1.8, ledger.HOLDS), (2.0, ledger.FAILS), (2.2, ledger.FAILS)):
-        study({"bytes-1/p-spin": 2.0, "subwords-1/p-spin": subwords})
+        study({"bytes-1/p-spin": 2.0, "subwords-1/p-spin": 1.5, "subwords-64/transformer": subwords})
         assert trained.bytes_behind().verdict == verdict
     assert "4.7 times as much text" in trained.bytes_behind().said()
 
@@ -208,9 +208,47 @@ def test_cost_is_by_time(study):
 
 
 def test_attention_is_linear_in_memory_unless_its_scores_are_kept(monkeypatch):
-    assert counted.memory_attention().verdict == ledger.FAILS
+    assert counted.memory_attention().verdict == ledger.PART
     with sdpa_kernel(SDPBackend.MATH):
         assert counted.memory_attention().verdict == ledger.HOLDS
+
+
+def test_counted_claims_follow_the_counts(monkeypatch):
+    """Other counts, another verdict."""
+    assert counted.complexity().verdict == ledger.HOLDS
+    with monkeypatch.context() as patch:
+        whole = costs.flops
+        patch.setattr(costs, "flops", lambda cfg, **more: whole(cfg.replace(micro_steps=5), **more))
+        assert counted.complexity().verdict == ledger.FAILS, "K is left out"
+    with monkeypatch.context() as patch:
+        patch.setattr(costs, "saved_bytes", lambda cfg: {"layers": 4 * cfg.context, "weights": 10**9})
+        assert counted.context_length().verdict == ledger.HOLDS, "next to nothing but logits"
+    with monkeypatch.context() as patch:
+        patch.setattr(costs, "step_bytes", lambda cfg: costs.StepMemory(10**7, 10**7, 1, 1, 1))
+        assert counted.edge().verdict == ledger.HOLDS
+    with monkeypatch.context() as patch:
+        patch.setattr(printed, "NOT_GIVEN", ())
+        assert printed.complete().verdict == ledger.HOLDS
+    with monkeypatch.context() as patch:
+        calm = explore_attractor.two_spins("frustrated", gamma=0.5, scale=0.5)
+        patch.setattr(explore_attractor, "two_spins", lambda *_, **__: calm)
+        assert equilibrium.energy().verdict == ledger.UNTESTABLE, "one that settles proves nothing"
+
+
+def test_exact_means_in_every_layer():
+    for errors, verdict in (([1e-4, 2e-4], ledger.HOLDS), ([1e-4, 0.1], ledger.PART), ([1e-4, 0.1, 0.1], ledger.FAILS)):
+        assert equilibrium.mostly(np.array(errors)) == verdict
+
+
+def test_claims_are_counted_by_kind():
+    kinds = ledger.kinds()
+    assert sorted(name for ids in kinds.values() for name in ids) == sorted(CLAIMS)
+    small, trained_, ours = kinds.values()
+    assert set(small) <= set(COUNTED)
+    assert set(trained_) <= set(OF_RUNS)
+    assert {CLAIMS[name].section for name in ours} == {ledger.OURS}
+    total = sum(int(count) for count in re.findall(r"(\d+) [✓◐✗–…]", ledger.tallied(ledger.results())))
+    assert total == len(CLAIMS)
 
 
 def test_a_run_that_left_the_finite_numbers_decides_nothing(monkeypatch, tmp_path):
@@ -318,8 +356,8 @@ def test_the_picture_is_that_of_the_records(tmp_path):
 
 def test_findings_rest_on_verdicts(monkeypatch):
     """And have no number of their own. Another verdict, and the sentence is gone."""
-    listed = files.read_json(ledger.HERE / "claims.json")["findings"]
-    for one in listed:
+    both = files.read_json(ledger.HERE / "claims.json")
+    for one in both["findings"] + both["short"]:
         rest = re.sub(r"\{[^}]*\}", "", one["says"])
         assert set(NUMBER.findall(rest)) <= SETTINGS
         used = {name.replace("_", "-") for name in re.findall(r"\{([a-z_0-9]+)\.", one["says"])}
@@ -328,6 +366,7 @@ def test_findings_rest_on_verdicts(monkeypatch):
     other = {name: ledger.Measured(ledger.UNTESTABLE, "", found.values) for name, found in ledger.results().items()}
     monkeypatch.setattr(front, "results", lambda: other)
     assert front.findings() == ""
+    assert front.sentences("short") == []
 
 
 def test_what_to_expect_comes_from_runs():

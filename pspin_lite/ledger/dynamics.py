@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
-from .. import arms, attractor, evaluation, explore_attractor, records, runs, stability
+from .. import arms, records, runs, stability
 from ..config import preset
 from . import FAILS, HOLDS, PART, UNTESTABLE, Measured
 from .trained import named, wants
@@ -17,15 +16,20 @@ LAST = 300  # steps
 HAT = ("transformer", "swiglu", "p-spin")  # to measure jitter against: one of each family
 
 
-def _steady(name: str, measure: str) -> dict[int, float]:
+def _steady(name: str, measure: str, group: str = "bytes-1") -> dict[int, float]:
     """A measure of stability by seed."""
-    return {seed: stability.measures(record)[measure] for seed, record in records.seeds("bytes-1", name).items()}
+    return {seed: stability.measures(record)[measure] for seed, record in records.seeds(group, name).items()}
 
 
 def own_jitter(name: str, references: tuple[str, ...] = HAT) -> dict[int, float]:
     """By seed."""
     runs = {seed: {one: records.seeds("bytes-1", one)[seed] for one in (name, *references)} for seed in arms.SEEDS}
     return {seed: stability.own_jitter(found, name, references) for seed, found in runs.items()}
+
+
+def _rates(group: str, *names: str) -> str:
+    """Learning rates, each the best of its arm's tries."""
+    return ", ".join(f"{records.seeds(group, name)[1]['config']['model']['lr']:g}" for name in names)
 
 
 def _late(name: str, steps: int) -> float:
@@ -69,13 +73,16 @@ def smooth() -> Measured:
         points=sum(len(bits) - 1 for bits in curves),
         up=_worse("p-spin"),
         other_up=_worse("transformer"),
+        rates=_rates("bytes-1", "p-spin", "transformer"),
     )
+    rises = np.concatenate([np.diff(bits) for bits in curves])
+    values |= dict(least=float(rises[rises > 0].min(initial=9)), most=float(rises.max()))
     text = (
         "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
         "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
-        "than the one before (Transformer: {other_up}). With {s_bytes} bytes in a step instead of {bytes}, and the "
-        "paper's learning rate, in the network that ships: {s_raw:.2f} nats, {s_up} of {s_points}. (The paper's byte "
-        "model reads {paper_bytes:,} in a step)"
+        "than the one before, by {least:.3f} to {most:.3f} bits (Transformer: {other_up}; learning rates {rates}). "
+        "With {s_bytes} bytes in a step instead of {bytes}, and the paper's learning rate, in the network that ships: "
+        "{s_raw:.2f} nats, {s_up} of {s_points}. (The paper's byte model reads {paper_bytes:,} in a step)"
     )
     values |= _shipped()
     verdict = FAILS if values["up"] else PART if values["raw"] > STILL else HOLDS
@@ -105,7 +112,7 @@ def damped() -> Measured:
         "K = 0 that started alike, by {k0_gap:+.4f} ± {k0_width:.4f} nats). What two models share counts as the "
         "text's: held against K = 0 and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. "
         "In the last {last} steps, with a falling rate, p-Spin's own jitter is {late:.3f}. In all {arms} arms own "
-        "jitter lies between {low:.3f} and {high:.3f}"
+        "jitter lies between {low:.3f} and {high:.3f}. Learning rates, in the order above: {rates}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
     values |= dict(low=min(values.values()), high=max(values.values()), arms=len(own))
@@ -118,7 +125,8 @@ def damped() -> Measured:
     values |= dict(k0_gap=alike.mean, k0_width=alike.half_width)
     gain = {name: records.seeds("bytes-1", name)[1]["config"]["model"]["gain"] for name in ("p-spin", "k0-same-size")}
     values |= compared | dict(gain=gain["p-spin"] / gain["k0-same-size"])
-    values |= dict(last=LAST, late=_late("p-spin", LAST))
+    order = ("p-spin", "k0-same-size", "full-precision", "swiglu", "transformer")
+    values |= dict(last=LAST, late=_late("p-spin", LAST), rates=_rates("bytes-1", *order))
     return Measured(HOLDS if noise.clear and noise.mean < 0 else FAILS, text, values)
 
 
@@ -131,11 +139,16 @@ def gradients() -> Measured:
     text = (
         "gradient norm over its median, 99th percentile and largest; p-Spin, full-precision weights, same-size K = 0, "
         f"SwiGLU, Transformer: {listed('t_', '.2f')}; {listed('l_', '.1f')}. Steps that make a validation loss worse: "
-        f"{listed('w_', '.0%')}. The largest, with K = 0, 1, 2, 5 and 10 steps: "
-        "{l_k0:.1f}, {l_k1:.1f}, {l_k2:.1f}, {l_p_spin:.1f}, {l_k10:.1f}"
+        f"{listed('w_', '.0%')}. (At full learning rate; rates {{rates}}.) The largest by seed, with 5 steps from "
+        "{low5:.1f} to {high5:.1f}, with 10 from {low10:.1f} to {high10:.1f}, with none, one or two at most {high:.1f}"
     )
     means = {key: {name: records.mean(x) for name, x in by.items()} for key, by in found.items()}
     values = named("t_", means["tail"]) | named("l_", means["largest"]) | named("w_", means["worse steps"])
+    largest = {name: list(by.values()) for name, by in found["largest"].items()}
+    values |= dict(low5=min(largest["p-spin"]), high5=max(largest["p-spin"]))
+    values |= dict(low10=min(largest["k10"]), high10=max(largest["k10"]))
+    values |= dict(high=max(max(largest[name]) for name in ("k0", "k0-same-size", "k1", "k2")))
+    values |= dict(rates=_rates("bytes-1", "p-spin", "full-precision", "k0-same-size", "swiglu", "transformer"))
     shorter = {
         name: all(means[key]["p-spin"] < 0.9 * means[key][name] for key in ("tail", "largest"))
         for name in COMPARED
@@ -145,87 +158,11 @@ def gradients() -> Measured:
     return Measured(verdict, text, values)
 
 
-@wants("bytes-1/p-spin")
-def settled() -> Measured:
-    """Whether K = 5 steps reach the fixed point, at the end of training."""
-    last = np.array([records.layers(record, "residual")[-1] for record in records.seeds("bytes-1", "p-spin").values()])
-    text = (
-        "at the end of training the fifth step still changes the spins by {low:.2%} to {high:.1%} of their size, by "
-        "layer and seed"
-    )
-    verdict = HOLDS if last.max() < 1e-3 else PART if last.min() < 1e-3 else FAILS
-    return Measured(verdict, text, dict(low=float(last.min()), high=float(last.max())))
-
-
-@wants("bytes-1/p-spin")
-def exact_trained() -> Measured:
-    """In the model that ships, which was trained with the paper's recipe at T = 512; and in the study's, at the end."""
-    run = runs.trained("byte-lite")
-    windows = torch.cat([tokens for tokens, _ in run.data()[records.SPLIT].windows(4)])
-    found = evaluation.attractors(run.model, windows, sample=256)
-    errors = found["gradient_error"]
-    text = (
-        "in the trained model, layer by layer, the gradient at K = 5 is off by {e0:.4%}, {e1:.3%}, {e2:.2%} and "
-        "{e3:.0%}, with spectral radii {r0:.2f}, {r1:.2f}, {r2:.2f} and {r3:.2f}; in those of the study, at the end "
-        "and in the worst layer, by {low:.0%} to {high:.0%}"
-    )
-    study = np.array(
-        [records.layers(record, "gradient_error")[-1] for record in records.seeds("bytes-1", "p-spin").values()]
-    )
-    values = {f"e{i}": error for i, error in enumerate(errors)} | {f"r{i}": r for i, r in enumerate(found["radius"])}
-    values |= dict(low=float(study.max(1).min()), high=float(study.max(1).max()))
-    every = [*errors, *study.ravel()]
-    return Measured(HOLDS if max(every) < 1e-3 else PART if min(every) < 1e-3 else FAILS, text, values)
-
-
-LEFT_ALONE = 32  # tokens
-
-
-def _left_alone(steps: int = 400) -> tuple[float, float]:
-    """Share of tokens of the shipped network that settle, in the layer where fewest do, and the largest radius where
-    they do."""
-    run = runs.trained("byte-lite")
-    tokens = torch.cat([tokens for tokens, _ in run.data()[records.SPLIT].windows(1)])[:, :LEFT_ALONE]
-    shares, radii = [], []
-    for layer in range(len(run.model.blocks)):
-        z, w_int, gamma = (x.double() for x in explore_attractor.layer_of(run.model, layer, tokens))
-        y = attractor.unrolled(z, w_int, gamma, steps)
-        moved = (explore_attractor.step(y, z, w_int, gamma) - y).norm(dim=-1) / y.norm(dim=-1)
-        settled = moved < 1e-6
-        shares.append(settled.double().mean().item())
-        radii.append(attractor.spectral_radius(z[settled], w_int, gamma, steps).max().item())
-    return min(shares), max(radii)
-
-
-@wants("bytes-1/p-spin")
-def contracts() -> Measured:
-    """Where K = 5 steps end, at every validation but that before training: the largest radius over the tokens of one
-    window. And of the network that ships, where many steps end."""
-    shipped = [one["radius"] for one in runs.trained("byte-lite").metrics("attractor") if one["step"] > 0]
-    study = [
-        one["radius"]
-        for record in records.seeds("bytes-1", "p-spin").values()
-        for one in record["attractor"]
-        if one["step"] > 0
-    ]
-    start = max(runs.trained("byte-lite").metrics("attractor")[0]["radius"])
-    over = sum(max(row) >= 1 for row in shipped + study)
-    share, radius = _left_alone()
-    text = (
-        "spectral radius where five steps end: at most {largest:.2f}, and 1 or more in {over} of {count} validations "
-        "(of {trained} networks). It starts at {start:.2f}; training drives it up. Left to go on for 400 steps, "
-        "{share:.0%} of {tokens} tokens settle in the network that ships, at points with radii up to {radius:.2f}"
-    )
-    values = dict(largest=max(map(max, shipped + study)), count=len(shipped + study), over=over)
-    values |= dict(trained=1 + len(records.seeds("bytes-1", "p-spin")), start=start)
-    values |= dict(share=share, radius=radius, tokens=LEFT_ALONE)
-    return Measured(HOLDS if not over else PART if over < len(shipped + study) / 2 else FAILS, text, values)
-
-
 FOUR = ("raw jitter", "tail", "largest", "worse steps")
+SUBWORDS = ("subwords-1/p-spin", "subwords-1/transformer")
 
 
-@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu")
+@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu", "bytes-64/transformer", *SUBWORDS)
 def chaotic() -> Measured:
     """What the paper says of ordinary networks at batch 1, held against p-Spin by four measures."""
     found = {
@@ -234,9 +171,15 @@ def chaotic() -> Measured:
     text = (
         "raw jitter, gradient norm over its median (99th percentile; largest) and steps that do harm, at batch 1: "
         "p-Spin {p0:.2f} nats, {p1:.2f}, {p2:.1f}, {p3:.0%}; Transformer {t0:.2f} nats, {t1:.2f}, {t2:.1f}, {t3:.0%}; "
-        "SwiGLU {s0:.2f} nats, {s1:.2f}, {s2:.1f}, {s3:.0%}"
+        "SwiGLU {s0:.2f} nats, {s1:.2f}, {s2:.1f}, {s3:.0%} (learning rates {rates}). With subwords, both at {rate}: "
+        "p-Spin {ps0:.2f} nats, {ps1:.2f}, {ps2:.1f}, {ps3:.0%}; Transformer {ts0:.2f} nats, {ts1:.2f}, {ts2:.1f}, "
+        "{ts3:.0%}. At batch 64 the Transformer's raw jitter is {large:.2f} nats"
     )
     values = {f"{name[0]}{i}": found[name][key] for name in found for i, key in enumerate(FOUR)}
+    for name in ("p-spin", "transformer"):
+        values |= {f"{name[0]}s{i}": records.mean(_steady(name, key, "subwords-1")) for i, key in enumerate(FOUR)}
+    values |= dict(rates=_rates("bytes-1", *found), rate=_rates("subwords-1", "p-spin"))
+    values |= dict(large=records.mean(_steady("transformer", "raw jitter", "bytes-64")))
     wilder = sum(found["transformer"][key] > 1.1 * found["p-spin"][key] for key in FOUR)
     return Measured(HOLDS if wilder > 2 else PART if wilder else FAILS, text, values)
 
@@ -284,9 +227,6 @@ MEASURES = {
     "smooth": smooth,
     "damped": damped,
     "gradients": gradients,
-    "settled": settled,
-    "exact-trained": exact_trained,
-    "contracts": contracts,
     "bytes-unstable": bytes_unstable,
     "chaotic": chaotic,
     "either-alphabet": either_alphabet,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from .. import arms, experiments, figures, figures_study, files, paper_run, records, runs
-from . import HERE, MARKS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
+from . import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
 
 PICTURE = ROOT / "docs" / "results.svg"
 MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- end of {} -->"
@@ -38,7 +38,7 @@ def table() -> str:
     for claim in sorted(claims(), key=lambda claim: found[claim.id].verdict == WAITS):
         one = found[claim.id]
         if claim.brief:
-            ours = " *(our control)*" if claim.section == "not in the paper" else ""
+            ours = " *(our control)*" if claim.section == OURS else ""
             undecided = {WAITS: "{count} runs to do", UNTESTABLE: one.text}
             measured = undecided.get(one.verdict, claim.brief).format(**one.values)
             lines.append(f"| {claim.says}{ours} | {measured} | {MARKS[one.verdict]} {one.verdict} |")
@@ -46,17 +46,20 @@ def table() -> str:
     done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
     planned = sum(len(arms.SEEDS) * len(arms.GROUPS[group]) for group in study)
     begin = f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md). On record: {done} of {planned} full runs."
-    return f"{begin}\n\n" + "\n".join(lines)
+    return f"{' '.join(sentences('short'))}\n\n{begin}\n\n" + "\n".join(lines)
 
 
 def findings() -> str:
-    """Sentences over the values of claims, {claim.value} with _ for -. Each says which verdicts it rests on, and is
-    left out as long as they are others."""
+    return "\n".join(f"- {one}" for one in sentences("findings"))
+
+
+def sentences(which: str) -> list[str]:
+    """Of claims.json, over the values of claims, {claim.value} with _ for -. Each says which verdicts it rests on, and
+    is left out as long as they are others."""
     found = results()
     values = {name.replace("-", "_"): SimpleNamespace(**one.values) for name, one in found.items()}
-    listed = files.read_json(HERE / "claims.json")["findings"]
     stands = lambda one: all(found[name].verdict == verdict for name, verdict in one["needs"].items())  # noqa: E731
-    return "\n".join(f"- {one['says'].format(**values)}" for one in listed if stands(one))
+    return [one["says"].format(**values) for one in files.read_json(HERE / "claims.json")[which] if stands(one)]
 
 
 def expected() -> str:

@@ -32,16 +32,18 @@ def wants(*names: str) -> Callable:
 
 
 def pair(one: tuple[str, str], other: tuple[str, str]) -> tuple[records.Difference, dict]:
-    """Bits per byte of two arms, and their difference."""
+    """Bits per byte of two arms on held-out speeches, and their difference; beside it that on recent speeches."""
     a, b = records.bits(*one), records.bits(*other)
     gap = records.difference(a, b)
     values = dict(a=records.mean(a), sa=records.spread(a), b=records.mean(b), sb=records.spread(b))
+    recent = records.difference(records.bits(*one, "recent"), records.bits(*other, "recent"))
+    values |= dict(recent=recent.mean, recent_width=recent.half_width)
     return gap, values | dict(gap=gap.mean, width=gap.half_width)
 
 
 BOTH = (
     "{a:.3f} ± {sa:.3f} (sd) against {b:.3f} ± {sb:.3f} (sd) bits per byte; difference {gap:+.3f} ± {width:.3f} (95%, "
-    "3 seeds)"
+    "3 seeds; on recent speeches {recent:+.3f} ± {recent_width:.3f})"
 )
 
 
@@ -138,15 +140,16 @@ def large_batch() -> Measured:
 @wants("bytes-1/p-spin", "bytes-1/transformer")
 def credit() -> Measured:
     """What more context is worth: the same bytes, predicted from 8 and from 64 bytes before them."""
-    gain = {}
+    values = {}
     for name in ("p-spin", "transformer"):
         contexts, nats = records.by_context("bytes-1", name)
-        gain[name] = nats.mean(0)[contexts.index(8)] - nats.mean(0)[contexts.index(64)]
+        ends = [dict(enumerate(nats[:, contexts.index(length)])) for length in (8, 64)]
+        gain, key = records.difference(*ends), name.replace("-", "_")
+        values |= {key: gain.mean, f"{key}_width": gain.half_width}
     text = (
-        "from 8 bytes of context to 64 the loss of the same bytes falls by {p_spin:.3f} nats (p-Spin), "
-        "{transformer:.3f} (Transformer)"
+        "from 8 bytes of context to 64 the loss of the same bytes falls by {p_spin:.3f} ± {p_spin_width:.3f} nats "
+        "(p-Spin), {transformer:.3f} ± {transformer_width:.3f} (Transformer)"
     )
-    values = dict(p_spin=float(gain["p-spin"]), transformer=float(gain["transformer"]))
     worth = values["p_spin"] > 0.01
     return Measured(
         FAILS if not worth else HOLDS if values["p_spin"] > 0.8 * values["transformer"] else PART, text, values
@@ -175,12 +178,17 @@ def cost() -> Measured:
     return Measured(FAILS if values["time"] > 1 else HOLDS, text, values)
 
 
-@wants("bytes-1/p-spin", "subwords-1/p-spin")
+@wants("bytes-1/p-spin", "subwords-1/p-spin", "subwords-64/transformer")
 def bytes_behind() -> Measured:
-    gap, values = pair(("bytes-1", "p-spin"), ("subwords-1", "p-spin"))
+    """Against the paper's baseline; beside it against p-Spin with subwords."""
+    gap, values = pair(("bytes-1", "p-spin"), ("subwords-64", "transformer"))
+    mine, _ = pair(("bytes-1", "p-spin"), ("subwords-1", "p-spin"))
     data = records.seeds("subwords-1", "p-spin")[arms.SEEDS[0]]["data"]["train"]
-    text = "bytes; subwords: " + BOTH + ". A window has {more:.1f} times as much text in it with subwords"
-    values |= dict(more=data["bytes"] / data["tokens"])
+    text = (
+        "p-Spin with bytes; the Transformer with subwords at batch 64: " + BOTH + ". Against p-Spin with subwords "
+        "{mine:+.3f} ± {mine_width:.3f}. A window has {more:.1f} times as much text in it with subwords"
+    )
+    values |= dict(more=data["bytes"] / data["tokens"], mine=mine.mean, mine_width=mine.half_width)
     return Measured(HOLDS if gap.clear and gap.mean > 0 else FAILS, text, values)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from .. import arms, experiments, figures, figures_study, files, paper_run, records, runs
-from . import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
+from . import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, printed, results, tallied
 
 PICTURE = ROOT / "docs" / "results.svg"
 MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- end of {} -->"
@@ -80,7 +80,10 @@ def expected() -> str:
         reached = f"{one['steps']} of {record['config']['model']['steps']:,} steps in {_time(one['seconds'])}"
         took = f"{reached} on {threads} threads; all would take {one['whole_run_hours']:.0f} hours"
         lines.append(f"| `{name.removeprefix('paper/')}` | {one['parameters']:,} | {took} | {scores} |")
-    return "\n".join(lines)
+    theirs = {"subword-paper": "p-spin", "byte-paper": "byte", "transformer-paper": "transformer"}
+    listed = ", ".join(f"{printed.PAPER['seconds'][key]:g} s (`{name}`)" for name, key in theirs.items())
+    after = f"On a GPU nothing was measured. The paper's times for a step, on hardware that it does not name: {listed}."
+    return "\n".join(lines) + "\n\n" + after
 
 
 def _time(seconds: float) -> str:

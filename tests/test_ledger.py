@@ -180,6 +180,22 @@ def test_a_large_batch_is_held_against_the_transformers_need_of_it(study):
     assert "loses +0.000 ± 0.000 more" in trained.large_batch().said()
 
 
+def test_where_one_curve_passes_the_others_end(monkeypatch):
+    at = {"fast": [3.0, 2.5, 2.0], "slow": [4.0, 3.0, 1.0], "never": [4.0, 3.5, 3.0], "first": [1.5, 1.4, 1.3]}
+
+    def seeds(group, arm):
+        points = [dict(step=100 * i, split="held-out", bits_per_byte=bits) for i, bits in enumerate(at[arm])]
+        record = dict(validation=points, config=dict(model=dict(batch=8, context=1)), summary=dict(flops_a_step=1))
+        record["summary"] |= dict(cpu_seconds=1.0, steps=1)
+        return {1: record | dict(data=dict(train=dict(bytes=1, tokens=1)))}
+
+    monkeypatch.setattr(records, "seeds", seeds)
+    fast = ("", "fast")
+    assert trained.overtaken(fast, ("", "slow")) == 8 * 150
+    assert trained.overtaken(fast, ("", "never")) == math.inf
+    assert trained.overtaken(fast, ("", "first")) == 0
+
+
 def test_bytes_against_subwords(study):
     for subwords, verdict in ((1.8, ledger.HOLDS), (2.0, ledger.FAILS), (2.2, ledger.FAILS)):
         study({"bytes-1/p-spin": 2.0, "subwords-1/p-spin": 1.5, "subwords-64/transformer": subwords})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -61,6 +62,18 @@ def beyond(group: str, arm: str) -> str:
     return f"{arm} {found[2 * top]:.3f} instead of {found[top]:.3f}"
 
 
+def overtaken(one: tuple[str, str], other: tuple[str, str]) -> float:
+    """Sequences after which the other's mean curve is where the first one's ends; infinite if it never is."""
+    end = np.mean([records.curve(record)[1][-1] for record in records.seeds(*one).values()])
+    found = list(records.seeds(*other).values())
+    bits = np.mean([records.curve(record)[1] for record in found], 0)
+    sequences = records.axis(found[0], records.curve(found[0])[0], "sequences")
+    after = int(np.argmax(bits <= end))
+    if bits[after] > end:
+        return math.inf
+    return float(np.interp(-end, -bits[max(0, after - 1) : after + 1], sequences[max(0, after - 1) : after + 1]))
+
+
 def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", strict: bool = False) -> Callable:
     """`better` is to be as good as `other`, within CLOSE; if strict, clearly better, and in part as good."""
 
@@ -69,7 +82,7 @@ def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", s
         gap, values = pair(better, other)
         if "{passes" in words:
             data = records.seeds(*other)[arms.SEEDS[0]]["data"]["train"]
-            values |= dict(passes=64_000 * (data["length"] + 1) / data["tokens"])
+            values |= dict(passes=64_000 * (data["length"] + 1) / data["tokens"], passed=overtaken(better, other))
         edge = ", ".join(filter(None, (beyond(*better), beyond(*other))))
         values |= dict(edge=edge)
         if strict:
@@ -193,7 +206,10 @@ def bytes_behind() -> Measured:
 
 
 B1, B64, S1, S64 = "bytes-1", "bytes-64", "subwords-1", "subwords-64"
-OVER_64 = ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text"
+OVER_64 = (
+    ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; on its way it is where p-Spin "
+    "ends after {passed:,.0f}"
+)
 MEASURES = {
     "eight-times": compared((S1, "p-spin"), (S64, "transformer"), OVER_64),
     "eight-times-bytes": compared((B1, "p-spin"), (B64, "transformer"), OVER_64),

@@ -104,22 +104,29 @@ def finals(arms: Mapping[str, Mapping[int, float]], label: str) -> tuple[Figure,
 
 @styled
 def front(
-    runs: Runs, arms: Mapping[str, Mapping[int, float]], subwords: Mapping[str, Mapping[int, float]]
-) -> tuple[Figure, list[dict[str, np.ndarray]]]:
-    """README's figure: learning curves over sequences, and where every arm ends, with bytes and with subwords."""
-    figure = Figure(figsize=(11.0, 4.8), layout="constrained")
-    spec = figure.add_gridspec(2, 2, height_ratios=(len(arms) + 2, len(subwords) + 2))
-    left, upper, lower = (figure.add_subplot(place) for place in (spec[:, 0], spec[0, 1], spec[1, 1]))
-    _curves(left, runs, "sequences", records.SPLIT)
-    left.set(ylabel="held-out bits per byte, 4,096 tokens", title="bytes, over sequences, the paper's axis")
-    left.legend()
-    left.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
-    words = "held-out bits per byte at the end, a dot a seed"
-    shown = [_dots(upper, arms, ""), _dots(lower, subwords, words)]
-    upper.set_title("bytes, batch 1, 8,000 sequences")
-    lower.set_title("subwords, batch 1, 8,000 sequences (same scale)")
-    (low, high), (a, b) = upper.get_xlim(), lower.get_xlim()
-    lower.set_xlim((a + b - high + low) / 2, (a + b + high - low) / 2)
+    curves: Mapping[str, Runs], ends: Mapping[str, Mapping[str, Mapping[int, float]]]
+) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
+    """README's figure, by alphabet: learning curves over sequences, and where every arm ends at batch size 1, all of
+    these on one scale."""
+    figure = Figure(figsize=(11.0, 6.6), layout="constrained")
+    left, right = figure.add_gridspec(1, 2)
+    left = left.subgridspec(len(curves), 1)
+    right = right.subgridspec(len(ends), 1, height_ratios=[len(arms) + 3 for arms in ends.values()])
+    for row, (alphabet, runs) in enumerate(curves.items()):
+        panel = figure.add_subplot(left[row])
+        _curves(panel, runs, "sequences", records.SPLIT)
+        panel.set(ylabel="held-out bits per byte", title=f"{alphabet}, over sequences, the paper's axis")
+        panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
+        panel.legend(loc="lower left")
+    shown, panels = {}, []
+    for row, (alphabet, arms) in enumerate(ends.items()):
+        panels.append(figure.add_subplot(right[row]))
+        shown[alphabet] = _dots(panels[-1], arms, "held-out bits per byte at the end, a dot a seed")
+        panels[-1].set_title(f"{alphabet}, batch 1, 8,000 sequences")
+    width = max(high - low for low, high in (panel.get_xlim() for panel in panels))
+    for panel in panels:
+        middle = sum(panel.get_xlim()) / 2
+        panel.set_xlim(middle - width / 2, middle + width / 2)
     return figure, shown
 
 

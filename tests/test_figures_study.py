@@ -54,12 +54,15 @@ def test_finals_are_sorted():
 
 
 def test_the_front_has_curves_and_dots():
-    figure, shown = draw.front(runs(), {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}}, {"good": {1: 1.5}})
-    assert [list(one) for one in shown] == [["good", "bad"], ["good"]]
-    assert shown[1]["good"].tolist() == [1.5]
-    upper, lower = (np.diff(axis.get_xlim()) for axis in figure.axes[1:])
+    ends = {"subwords": {"good": {1: 1.5}}, "bytes": {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}}}
+    figure, shown = draw.front({"subwords": runs(), "bytes": runs()}, ends)
+    assert [list(one) for one in shown.values()] == [["good"], ["good", "bad"]]
+    assert shown["subwords"]["good"].tolist() == [1.5]
+    upper, lower = (np.diff(axis.get_xlim()) for axis in figure.axes[2:])
     assert upper == pytest.approx(lower), "distances can be compared"
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["p-spin", "transformer"]
+    for panel in figure.axes[:2]:
+        assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-spin", "transformer"]
+    assert [panel.get_title().split(",")[0] for panel in figure.axes] == ["subwords", "bytes"] * 2
 
 
 def test_raw_losses_are_smoothed_over_the_window():

@@ -9,14 +9,14 @@ from . import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, printed, resul
 
 PICTURE = ROOT / "docs" / "results.svg"
 MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- end of {} -->"
-LINES = {  # group/arm -> name in the figure
-    "bytes-1/p-spin": "p-Spin, batch 1",
-    "bytes-64/p-spin": "p-Spin, batch 64",
-    "bytes-1/transformer": "Transformer, batch 1",
-    "bytes-64/transformer": "Transformer, batch 64",
+LINES = {  # arm and batch size -> name in the figure
+    ("p-spin", 1): "p-Spin, batch 1",
+    ("transformer", 1): "Transformer, batch 1",
+    ("transformer", 64): "Transformer, batch 64",
+    ("p-spin", 64): "p-Spin, batch 64",
 }
+ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")
-FINALS = ("bytes-1", "subwords-1")  # groups whose arms are shown as dots
 
 
 def render(text: str) -> str:
@@ -91,11 +91,17 @@ def _time(seconds: float) -> str:
 
 
 def draw():
-    """The figure, from the full runs that are there."""
-    lines = {name: list(records.seeds(*arm.split("/")).values()) for arm, name in LINES.items()}
-    ends = [{arm.name: records.bits(group, arm.name) for arm in arms.GROUPS[group]} for group in FINALS]
-    there = lambda found: {name: runs for name, runs in found.items() if runs}  # noqa: E731
-    return figures_study.front(there(lines), *map(there, ends))[0]
+    """The figure, from the arms that have all their full runs."""
+    curves, ends = {}, {}
+    for alphabet in ALPHABETS:
+        there = {key: name for key, name in LINES.items() if not records.missing(f"{alphabet}-{key[1]}/{key[0]}")}
+        curves[alphabet] = {
+            name: list(records.seeds(f"{alphabet}-{batch}", arm).values()) for (arm, batch), name in there.items()
+        }
+        group = f"{alphabet}-1"
+        full = [arm.name for arm in arms.GROUPS[group] if not records.missing(f"{group}/{arm.name}")]
+        ends[alphabet] = {name: records.bits(group, name) for name in full}
+    return figures_study.front(curves, ends)[0]
 
 
 def write() -> None:

@@ -115,7 +115,7 @@ def front(
     for row, (alphabet, runs) in enumerate(curves.items()):
         panel = figure.add_subplot(left[row])
         _curves(panel, runs, "sequences", records.SPLIT)
-        panel.set(ylabel="held-out bits per byte", title=f"{alphabet}, over sequences, the paper's axis")
+        panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}, over sequences, the paper's axis")
         panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
         panel.legend(loc="lower left")
     shown, panels = {}, []

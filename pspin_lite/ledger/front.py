@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from .. import arms, experiments, figures, figures_study, files, paper_run, records, runs
+from .. import arms, costs, experiments, figures, figures_study, files, paper_run, records, runs
+from ..config import preset
 from . import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, printed, results, tallied
 
 PICTURE = ROOT / "docs" / "results.svg"
@@ -46,7 +47,7 @@ def table() -> str:
     done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
     planned = sum(len(arms.SEEDS) * len(arms.GROUPS[group]) for group in study)
     begin = f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md). On record: {done} of {planned} full runs."
-    return f"{' '.join(sentences('short'))}\n\n{begin}\n\n" + "\n".join(lines)
+    return f"{' '.join(sentences('short'))}\n\n{begin} Here are those that matter most:\n\n" + "\n".join(lines)
 
 
 def findings() -> str:
@@ -70,6 +71,9 @@ def expected() -> str:
         for job in experiments.jobs("presets", arm.name):
             if records.has(job.name):
                 finished[arm.name] = records.read(job.name)["summary"]
+    waiting = [arm.name for arm in arms.GROUPS["presets"] if arm.name not in finished]
+    for name in waiting:
+        lines.append(f"| `{name}` | {costs.footprint(preset(name)).params:,} | not on record yet | | |")
     for name, one in finished.items():
         scores = " | ".join(f"{one['validation'][split]['bits_per_byte']:.3f}" for split in SPLITS)
         lines.append(f"| `{name}` | {one['parameters']:,} | {_time(one['seconds'])} | {scores} |")

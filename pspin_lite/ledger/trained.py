@@ -82,7 +82,9 @@ def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", s
         gap, values = pair(better, other)
         if "{passes" in words:
             data = records.seeds(*other)[arms.SEEDS[0]]["data"]["train"]
-            values |= dict(passes=64_000 * (data["length"] + 1) / data["tokens"], passed=overtaken(better, other))
+            values |= dict(
+                passes=64_000 * (data["length"] + 1) / data["tokens"], passed=float(f"{overtaken(better, other):.3g}")
+            )
         edge = ", ".join(filter(None, (beyond(*better), beyond(*other))))
         values |= dict(edge=edge)
         if strict:
@@ -208,8 +210,8 @@ def bytes_behind() -> Measured:
 
 B1, B64, S1, S64 = "bytes-1", "bytes-64", "subwords-1", "subwords-64"
 OVER_64 = (
-    ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; on its way it is where p-Spin "
-    "ends after {passed:,.0f}"
+    ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; on its way it passes p-Spin's "
+    "end after about {passed:,.0f}"
 )
 MEASURES = {
     "eight-times": compared((S1, "p-spin"), (S64, "transformer"), OVER_64),

@@ -117,7 +117,7 @@ def front(
         _curves(panel, runs, "sequences", records.SPLIT)
         panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}, over sequences, the paper's axis")
         panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
-        panel.legend(loc="lower left")
+        panel.legend(loc=("lower left", "upper right")[row % 2])  # where these curves leave room
     shown, panels = {}, []
     for row, (alphabet, arms) in enumerate(ends.items()):
         panels.append(figure.add_subplot(right[row]))

@@ -3,7 +3,7 @@
     python -m pspin_lite experiments --list            what there is, and what is still to do
     python -m pspin_lite experiments                   all that is missing, one run after the other
     python -m pspin_lite experiments bytes-1/p-spin    that arm alone: its tries, then its seeds
-    python -m pspin_lite experiments paper/byte-paper  two hours of the paper's byte model (paper_run.py)
+    python -m pspin_lite experiments paper/byte-paper  two hours of the paper's byte model; and others (paper_run.py)
     python -m pspin_lite experiments NAME --again      a run that is on record once more, beside the record
 
 Several processes may work side by side: each takes a run that nobody works on. An interrupted run goes on.

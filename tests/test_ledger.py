@@ -113,6 +113,7 @@ def test_verdicts_on_training_follow_the_runs(dynamic):
     assert dynamics.damped().values["p_spin"] == pytest.approx(0.1, rel=0.1)
     assert dynamics.gradients().verdict == ledger.FAILS
     assert dynamics.smooth().verdict == ledger.PART, "every validation better, and a raw loss that jumps"
+    assert "by 0.000 to 0.000 bits" in dynamics.smooth().said(), "none is worse"
     assert equilibrium.settled().verdict == ledger.PART
     dynamic(
         same | {"p-spin": 0.02},

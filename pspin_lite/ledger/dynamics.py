@@ -75,8 +75,9 @@ def smooth() -> Measured:
         other_up=_worse("transformer"),
         rates=_rates("bytes-1", "p-spin", "transformer"),
     )
-    rises = np.concatenate([np.diff(bits) for bits in curves])
-    values |= dict(least=float(rises[rises > 0].min(initial=9)), most=float(rises.max()))
+    changes = np.concatenate([np.diff(bits) for bits in curves])
+    rises = changes[changes > 0] if values["up"] else np.zeros(1)
+    values |= dict(least=float(rises.min()), most=float(rises.max()))
     text = (
         "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
         "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "

@@ -1,5 +1,5 @@
 """Figures of notebook 10: the schedule, the curves of a run, yardsticks, gradient norms, jitter, attractors, the loss
-byte by byte, and a widget for sampling. Each returns the figure and what it shows."""
+byte by byte, two sizes of the model, and a widget for sampling. Each returns the figure and what it shows."""
 
 from __future__ import annotations
 
@@ -197,6 +197,29 @@ def where(
     right.set(xlabel="bytes that the prediction sees", ylim=(0, None))
     right.legend()
     return figure, {"letters": np.asarray(letters), "seen": seen, "exactly": dict(exactly)}
+
+
+@styled
+def sizes(runs: Mapping[str, Mapping], window: int) -> tuple[Figure, dict]:
+    """Bits per byte of several runs, left over the bytes read, as far as all of them came, right over the flops spent.
+    Of each: "raw" (every step's own), "held-out" (steps, bits), and what a step takes, "bytes" and "flops". Lines are
+    means of the raw ones over `window` bytes."""
+    figure = Figure(figsize=(9.0, 3.7), layout="constrained")
+    shown = {}
+    for axes, unit in zip(figure.subplots(1, 2, sharey=True), ("bytes", "flops"), strict=True):
+        for (name, run), colour in zip(runs.items(), (BLUE, RED), strict=False):
+            places, means = running(run["raw"], window // run["bytes"])
+            axes.plot(run[unit] * places, means, color=colour, lw=1.8, label=name)
+            at, bits = (np.asarray(x) for x in run["held-out"])
+            axes.plot(run[unit] * at, bits, "o", ms=5, color=colour, mec="white", label=f"{name}, held-out")
+            shown[name, unit] = run[unit] * places, means
+    left, right = figure.axes
+    left.set(xlabel="bytes read", ylabel="bits per byte", ylim=(0, None))
+    left.set_xlim(0, min(run["bytes"] * len(run["raw"]) for run in runs.values()))
+    left.xaxis.set_major_formatter("{x:,.0f}")
+    right.set(xlabel="arithmetic (flops, logarithmic)", xscale="log")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure, shown
 
 
 def spell(byte: int) -> str:

@@ -52,6 +52,18 @@ def test_rulers():
     assert [tick.get_text() for tick in rulers[0].get_xticklabels()] == ["0", "1,024", "2,048", "3,072"]
 
 
+def test_sizes_cut_off_where_the_shorter_run_ends():
+    small = {"raw": [8.0, 6, 4, 2], "held-out": ([0, 4], [8.0, 2.5]), "bytes": 10, "flops": 1e3}
+    large = {"raw": [8.0, 4], "held-out": ([0, 2], [8.0, 4.5]), "bytes": 15, "flops": 1e6}
+    figure, shown = draw.sizes({"small": small, "large": large}, window=20)
+    left, right = figure.axes
+    assert data(left) == data(right) == [[7, 5, 3], [8.0, 2.5], [8.0, 4], [8.0, 4.5]], "means of two steps and of one"
+    assert left.get_xlim() == (0, 30)
+    assert shown["small", "bytes"][0].tolist() == [15, 25, 35]
+    assert shown["large", "flops"][0].tolist() == [1e6, 2e6]
+    assert [line.get_xdata().tolist() for line in left.lines[1::2]] == [[0, 40], [0, 30]]
+
+
 def test_yardsticks():
     counted = {"held-out": {"a": [4.0, 3.0], "b": [4.0, 2.0]}, "recent": {"a": [4.5, 3.5], "b": [4.5, 3.0]}}
     levels = {"held-out": {"network": 1.8}, "recent": {"network": 2.3}}

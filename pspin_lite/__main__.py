@@ -25,10 +25,10 @@ def main(argv: list[str] | None = None) -> int:
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
     study = commands.add_parser("experiments", help="the study behind the results: every arm, its tries and its seeds")
-    study.add_argument("only", nargs="*", metavar="NAME", help="GROUP, GROUP/ARM or one run; default: all")
+    study.add_argument("only", nargs="*", metavar="NAME", help="GROUP, GROUP/ARM or one run; default: all but paper")
     study.add_argument("--list", action="store_true", help="what there is, and what is still to do")
     study.add_argument("--out", default="runs/experiments", metavar="FOLDER", help="of the runs (default: %(default)s)")
-    study.add_argument("--again", action="store_true", help="repeat the named runs, which are on record, and compare")
+    study.add_argument("--again", action="store_true", help="repeat what is on record of the names, and compare")
     study.add_argument("--minutes", type=float, metavar="X", help="start no further run after them")
     ledger = commands.add_parser("ledger", help="every claim of the paper, its measurement and its verdict")
     ledger.add_argument("--write", action="store_true", help="measure anew, and write results and README's table")
@@ -50,10 +50,6 @@ def main(argv: list[str] | None = None) -> int:
         from . import equations
 
         return equations.main(write=args.write)
-    if args.command == "ledger":
-        from . import ledger
-
-        return ledger.main(args.write)
     from . import commands as run_commands
 
     return run_commands.main(args)

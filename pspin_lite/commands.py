@@ -1,4 +1,5 @@
-"""The commands around a run: train, evaluate, generate, export, experiments. What goes wrong is said in one line."""
+"""The commands around a run: train, evaluate, generate, export, experiments; and ledger. What goes wrong is said in one
+line."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ def main(args: argparse.Namespace) -> int:
     from .nonfinite import NonFinite
 
     try:
-        known = dict(train=train, evaluate=evaluate, generate=generate, export=export, experiments=experiments)
-        return known[args.command](args)
+        known = (train, evaluate, generate, export, experiments, ledger)
+        return {command.__name__: command for command in known}[args.command](args)
     except KeyboardInterrupt:
         return STOPPED["SIGINT"]
     except BrokenPipeError:  # whoever read the text has had enough
@@ -53,10 +54,16 @@ def train(args: argparse.Namespace) -> int:
 
 
 def experiments(args: argparse.Namespace) -> int:
-    from . import experiments
+    from . import study
 
-    stopped = experiments.main(args.only, args.out, args.minutes, args.list, args.again)
+    stopped = study.main(args.only, args.out, args.minutes, args.list, args.again)
     return STOPPED.get(stopped, 0)
+
+
+def ledger(args: argparse.Namespace) -> int:
+    from . import ledger
+
+    return ledger.main(args.write)
 
 
 def change(words: str) -> tuple[str, object]:

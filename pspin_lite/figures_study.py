@@ -235,7 +235,12 @@ def exactness(
 
 
 @styled
-def eras(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], at: float | None = None) -> tuple[Figure, dict]:
+def eras(
+    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    at: float | None = None,
+    xlabel: str = "training steps",
+    ylabel: str = "bits per byte",
+) -> tuple[Figure, dict]:
     """Bits per byte on one era as training goes through the years: name -> (steps, bits [seeds, steps]). at: the step
     by which the text had reached it."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
@@ -246,7 +251,8 @@ def eras(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], at: float | None =
         panel.fill_between(steps, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
     if at is not None:
         panel.axvline(at, color=GREY, linestyle="--", linewidth=1)
-    panel.set(xlabel="training steps", ylabel="bits per byte")
+    panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.set(xlabel=xlabel, ylabel=ylabel)
     panel.legend()
     return figure, shown
 

@@ -12,14 +12,12 @@ in pspin_lite/records/paper.
 from __future__ import annotations
 
 import os
-import resource
-import sys
 import threading
 from pathlib import Path
 
 import torch
 
-from . import config, costs, experiments, records, training
+from . import config, costs, evaluation, experiments, records, training
 from .runs import Run
 
 MINUTES = {"paper/byte-paper": 120, "paper/subword-paper": 10, "paper/transformer-paper": 10}
@@ -43,22 +41,21 @@ def spent(run: Run) -> float:
     return steps[-1]["seconds"] if steps else 0.0
 
 
-def work(name: str, out: Path, minutes: float | None = None, **settings: object) -> Run:
+def work(name: str, folder: Path, minutes: float | None = None, **settings: object) -> Run:
     """Trains until the time is over, or something else stops the run. Subwords are learned from the corpus."""
     cfg, minutes = config.preset(name.removeprefix("paper/")), MINUTES[name] if minutes is None else minutes
     torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    limit = Limit(out / name, minutes)
+    limit = Limit(folder, minutes)
     settings = SETTINGS | dict(tokenizer="bytes" if cfg.vocab == 256 else "bpe") | settings
-    run = training.train(cfg, out / name, show=False, stop=limit, **settings)
+    run = training.train(cfg, folder, show=False, stop=limit, **settings)
     if spent(run) >= limit.seconds:
         run.stopped = None  # by nothing but the clock; a signal sets the event too
     return run
 
 
 def record(name: str, run: Run) -> dict:
+    """With a validation after the last step: the clock does not wait for one that is due."""
     steps, seconds = run.metrics("step"), spent(run)
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit  # before flops_a_step builds a second model
     summary = dict(
         steps=len(steps),
         tokens=steps[-1]["tokens"],
@@ -66,20 +63,34 @@ def record(name: str, run: Run) -> dict:
         seconds=seconds,
         seconds_a_step=seconds / len(steps),
         flops_a_step=experiments.flops_a_step(run.cfg),
-        peak_bytes=peak_bytes,
         whole_run_hours=seconds / len(steps) * run.cfg.steps / 3600,
     )
-    return experiments.origin(name, run) | dict(summary=summary) | experiments.course(run)
+    found = experiments.origin(name, run) | dict(summary=summary) | experiments.course(run)
+    last = steps[-1]["step"]
+    if found["validation"][-1]["step"] != last:
+        windows = max(1, run.config["training"]["validate_tokens"] // run.cfg.context)
+        for split, data in run.data().items():
+            if split != "train":
+                score = evaluation.evaluate(run.model, data, windows)
+                found["validation"].append(experiments.short(dict(step=last, split=split) | score))
+    return found
 
 
-def main(name: str, out: str) -> str | None:
-    """-> what stopped the run before its time, if anything did."""
-    run = work(name, Path(out))
+def again(name: str, folder: Path) -> dict:
+    """As experiments.again: -> its record."""
+    run = work(name, folder)
     if run.stopped:
-        return run.stopped
-    path, found = experiments.RECORDS / f"{name}.json", record(name, run)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    experiments.write(path, found)
+        raise experiments.Interrupted(run.stopped)
+    return record(name, run)
+
+
+def main(name: str, out: Path) -> str | None:
+    """-> what stopped the run before its time, if anything did."""
+    try:
+        found = again(name, out / name)
+    except experiments.Interrupted as stopped:
+        return str(stopped)
+    experiments.write(name, found)
     summary, (steps, bits) = found["summary"], records.curve(found)
     print(f"{name}: {summary['steps']} steps of {summary['seconds_a_step']:.1f} s, {bits[-1]:.3f} bits/byte at step")
     print(f"{steps[-1]}; all {found['config']['model']['steps']} would take {summary['whole_run_hours']:.0f} hours")

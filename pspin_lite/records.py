@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from . import arms, experiments, files
+from . import arms, checks, experiments, files
 
 SPLIT = "held-out"  # whole speeches, spread over the years, that no model was trained on
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # two-sided 5% point of Student's t, by number of pairs
@@ -69,7 +69,8 @@ def spread(values: dict[int, float]) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """a - b over the seeds that both have, which read the same sequences in the same order."""
+    """a - b over the seeds that both have; with the same alphabet and batch size they have read the same sequences in
+    the same order."""
 
     mean: float
     half_width: float  # of its 95% interval
@@ -98,7 +99,7 @@ def row(group: str, arm: str, split: str = SPLIT) -> dict[str, float] | None:
     return dict(
         batch=model["batch"],
         sequences=model["batch"] * model["steps"],
-        seconds=float(np.mean([one["summary"]["cpu_seconds"] / one["summary"]["steps"] for one in found])),
+        seconds=seconds_a_step(group, arm),
         nats=float(np.mean([end["nats_per_token"] for end in ends])),
         bits=float(np.mean([end["bits_per_byte"] for end in ends])),
         seeds=len(found),
@@ -107,6 +108,7 @@ def row(group: str, arm: str, split: str = SPLIT) -> dict[str, float] | None:
 
 def curve(record: dict, split: str = SPLIT) -> tuple[np.ndarray, np.ndarray]:
     """(steps, bits per byte) of the validations at intervals, on a part of the split (experiments.FULL)."""
+    checks.choice("split", split, dict.fromkeys(one["split"] for one in record["validation"]))
     points = [(one["step"], one["bits_per_byte"]) for one in record["validation"] if one["split"] == split]
     steps, values = zip(*points, strict=True)
     return np.array(steps), np.array(values)
@@ -124,13 +126,19 @@ def layers(record: dict, name: str) -> np.ndarray:
 
 
 def axis(record: dict, steps: np.ndarray, unit: str) -> np.ndarray:
-    """Steps as sequences, tokens, bytes of text, flops, or seconds of CPU time."""
-    model, summary, data = record["config"]["model"], record["summary"], record["data"]["train"]
+    """Steps as sequences, tokens, bytes of text, flops, or seconds on one thread."""
+    model, data = record["config"]["model"], record["data"]["train"]
     a_step = {
-        "sequences": model["batch"],
-        "tokens": model["batch"] * model["context"],
-        "text": model["batch"] * model["context"] * data["bytes"] / data["tokens"],
-        "flops": summary["flops_a_step"],
-        "seconds": summary["cpu_seconds"] / summary["steps"],
+        "sequences": lambda: model["batch"],
+        "tokens": lambda: model["batch"] * model["context"],
+        "text": lambda: model["batch"] * model["context"] * data["bytes"] / data["tokens"],
+        "flops": lambda: record["summary"]["flops_a_step"],
+        "seconds": lambda: seconds_a_step(*record["command"].split()[-1].split("/")[:2]),
     }
-    return steps * a_step[unit]
+    return steps * a_step[checks.choice("unit", unit, a_step)]()
+
+
+def seconds_a_step(group: str, arm: str) -> float:
+    """Of one thread, all arms in turn (step_times.py): the runs' own clocks do not compare."""
+    known = read("step-times")["seconds"]
+    return known[checks.choice("arm", f"{group}/{arm}", known)]

@@ -39,6 +39,10 @@ def trained(name: str = "byte-lite") -> Run:
     return Run(TRAINED / checks.choice("name", name, known))
 
 
+class InUse(files.FileError):
+    """Another process holds the run's folder."""
+
+
 class Run:
     """A run's folder, for reading; training writes through it."""
 
@@ -75,7 +79,7 @@ class Run:
         path = self.folder / "metrics.jsonl"
         if not path.exists():
             return []
-        found = [_floats(record) for record in _lines(path)]
+        found = [floats(record) for record in _lines(path)]
         return [record for record in found if kind in (None, record["kind"])]
 
     @property
@@ -141,7 +145,7 @@ class Run:
             owner = self._lock.read().strip() or "another process"
             self._lock.close()
             self._lock = None
-            raise files.FileError(f"{self.folder}: in use by {owner}: wait for it, or choose another folder") from error
+            raise InUse(f"{self.folder}: in use by {owner}: wait for it, or choose another folder") from error
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()} on {platform.node()}")
         self._lock.flush()
@@ -195,7 +199,8 @@ def in_json(value: object) -> object:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _floats(record: dict) -> dict:
+def floats(record: dict) -> dict:
+    """The words of in_json as numbers again."""
     known = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
     return {name: known.get(value, value) if isinstance(value, str) else value for name, value in record.items()}
 
@@ -208,9 +213,20 @@ def environment() -> dict:
     return dict(
         versions=versions | dict(python=platform.python_version()),
         system=f"{platform.system()} {platform.machine()}",
+        processor=processor(),
+        cores=os.cpu_count(),
         commit=commit(),
         threads=torch.get_num_threads(),
     )
+
+
+def processor() -> str:
+    """Its name as the system gives it; empty if it gives none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def commit() -> str | None:

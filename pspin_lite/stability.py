@@ -86,20 +86,26 @@ def _running(values: np.ndarray, window: int) -> np.ndarray:
 def level(record: dict) -> slice:
     """Steps at full learning rate, some time after the warm-up."""
     model = record["config"]["model"]
-    return slice(2 * model["warmup"], model["steps"] - model["cooldown"])
+    first, end = 2 * model["warmup"], model["steps"] - model["cooldown"]
+    if first >= end:
+        raise checks.wrong("record", f"{model['steps']} steps", f"more than {first + model['cooldown']}: some at level")
+    return slice(first, end)
 
 
-def own_jitter(runs: dict[str, dict], name: str, references: Sequence[str]) -> float:
+def own_jitter(runs: dict[str, dict], name: str, references: Sequence[str], last: int | None = None) -> float:
     """Of one of several runs with the same seed, which read the same sequences, against the first two of `references`
-    that are others."""
+    that are others. At full learning rate, or over the `last` steps."""
     others = [one for one in references if one != name][:2]
-    return jitter(*(np.array(runs[one]["loss"])[level(runs[one])] for one in (name, *others)))
+    part = lambda one: slice(-last, None) if last else level(runs[one])  # noqa: E731
+    return jitter(*(np.array(runs[one]["loss"])[part(one)] for one in (name, *others)))
 
 
 def measures(record: dict) -> dict[str, float]:
     """Everything that one run alone tells."""
     loss, norm = (np.array(record[name])[level(record)] for name in ("loss", "norm"))
     rose, steps = worse_steps([tuple(one) for one in record["probe"]])
+    if not steps:
+        raise checks.wrong("record", "no probes", "a run that was probed (probe_every)")
     return {
         "raw jitter": raw_jitter(loss),
         "rises": float(np.mean(np.diff(loss) > 0)),

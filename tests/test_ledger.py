@@ -271,9 +271,10 @@ def test_claims_are_counted_by_kind():
 def test_a_run_that_left_the_finite_numbers_decides_nothing(monkeypatch, tmp_path):
     """And breaks nothing: the claims say so, README's table shows it."""
     shutil.copytree(experiments.RECORDS / "bytes-1", tmp_path / "bytes-1")
-    path = tmp_path / "bytes-1/p-spin/seed-2.json"
-    experiments.write(path, files.read_json(path) | dict(summary=None, failure="step 3: loss nan"))
+    name = "bytes-1/p-spin/seed-2"
     monkeypatch.setattr(experiments, "RECORDS", tmp_path)
+    lost = files.read_json(tmp_path / f"{name}.json") | dict(summary=None, failure="step 3: loss nan")
+    experiments.write(name, lost)
     records.read.cache_clear()
     try:
         names = ("control-bytes", "cost", "smooth", "damped", "swiglu")

@@ -9,25 +9,29 @@ import pytest
 import pspin_lite as ps
 from pspin_lite import experiments, files, paper_run, records
 from pspin_lite.__main__ import main
-from pspin_lite.runs import Run
+from pspin_lite.runs import Run, processor
 
 NAME = "paper/byte-smoke"
 SETTINGS = dict(validate_every=5, validate_tokens=256, final_tokens=256)
 
 
 def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path):
-    cut = paper_run.work(NAME, tmp_path, minutes=1e-9, **SETTINGS)
+    cut = paper_run.work(NAME, tmp_path / NAME, minutes=1e-9, **SETTINGS)
     assert (cut.stopped, cut.summary) == (None, None), "cut off by the clock, not finished"
     found = paper_run.record(NAME, cut)
     assert found["summary"]["steps"] == 1, "the first step is over the limit"
-    whole = paper_run.record(NAME, paper_run.work(NAME, tmp_path, minutes=60, **SETTINGS))
+    steps, bits = records.curve(found)
+    assert steps.tolist() == [0, 1], "validated where it was cut off, and not only where it is due"
+    assert bits[0] != bits[1]
+    held_out = cut.data()["held-out"]
+    assert bits[1] == pytest.approx(ps.evaluate(cut.model, held_out, 256 // cut.cfg.context)["bits_per_byte"], rel=1e-5)
+    whole = paper_run.record(NAME, paper_run.work(NAME, tmp_path / NAME, minutes=60, **SETTINGS))
     assert whole["summary"]["steps"] == 30, "taken up, and finished within the time"
     assert whole["loss"][:1] == found["loss"]
     summary = whole["summary"]
     assert summary["whole_run_hours"] == pytest.approx(summary["seconds"] / 3600)
     assert summary["flops_a_step"] == experiments.flops_a_step(Run(tmp_path / NAME).cfg)
     assert summary["parameters"] == sum(p.numel() for p in Run(tmp_path / NAME).model.parameters())
-    assert summary["peak_bytes"] > 50e6
     assert records.curve(whole)[0].tolist() == [0, 5, 10, 15, 20, 25, 30]
 
 
@@ -36,10 +40,10 @@ def test_a_signal_is_not_the_clock(tmp_path, monkeypatch):
     on."""
     asked = paper_run.Limit.is_set
     monkeypatch.setattr(paper_run.Limit, "is_set", lambda self: signal.raise_signal(signal.SIGTERM) or asked(self))
-    stopped = paper_run.work(NAME, tmp_path, minutes=60, **SETTINGS)
+    stopped = paper_run.work(NAME, tmp_path / NAME, minutes=60, **SETTINGS)
     assert stopped.stopped == "SIGTERM"
     monkeypatch.setattr(paper_run.Limit, "is_set", asked)
-    assert paper_run.work(NAME, tmp_path, minutes=60, **SETTINGS).summary["steps"] == 30
+    assert paper_run.work(NAME, tmp_path / NAME, minutes=60, **SETTINGS).summary["steps"] == 30
 
 
 @pytest.mark.parametrize("preset", ["byte-smoke", "subword-smoke", "transformer-smoke"])
@@ -53,11 +57,24 @@ def test_the_command_keeps_a_record(preset, tmp_path, monkeypatch, capsys):
     stored = files.read_json(tmp_path / "records" / f"{name}.json")
     assert stored["summary"]["steps"] == 1
     assert stored["command"].endswith(name)
+    assert stored["environment"]["processor"] == processor()
+    assert main(["experiments", "--list", "paper"]) == 0
+    assert f"{name} " in (said := capsys.readouterr().out)
+    assert "after 1 steps" in said
+    assert main(["experiments", name, "--out", str(tmp_path / "runs")]) == 0
+    assert "nothing to do" in capsys.readouterr().out, "a record is not written over"
+    for _ in range(2):
+        assert main(["experiments", name, "--again", "--out", str(tmp_path / "runs")]) == 0
+        assert "after 1 steps, on record" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "runs/paper").iterdir()} == {
+        preset, f"{preset}-again-1", f"{preset}-again-2"
+    }  # fmt: skip
     stop = Run(tmp_path / "other")
     stop.stopped = "SIGTERM"
     monkeypatch.setattr(paper_run, "work", lambda *_: stop)
-    assert paper_run.main(name, str(tmp_path)) == "SIGTERM"
+    assert paper_run.main(name, tmp_path) == "SIGTERM"
     assert capsys.readouterr().out == "", "stopped before its time: nothing to record yet"
+    assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 128 + signal.SIGTERM
 
 
 def test_another_name_is_refused(capsys):

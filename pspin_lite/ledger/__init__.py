@@ -4,8 +4,9 @@
                    and for README the measurement in a few words
     results.json   by id: values, a sentence made from them, the verdict; made by `python -m pspin_lite ledger --write`
                    from the functions in printed.py (the paper's own figures), counted.py (counts and small
-                   computations), and from the study's records in trained.py (which network is better), dynamics.py
-                   (how training goes) and in_time.py (continual learning)
+                   computations), equilibrium.py (the fixed point), and from the study's records in trained.py (which
+                   network is better), recipes.py (the paper's two recipes), dynamics.py (how training goes) and
+                   in_time.py (continual learning)
 
 README (front.py) and notebook 12 are rendered from these files, so that no text can disagree with a measurement.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import checks, files
+from ..runs import floats, in_json
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -85,7 +87,8 @@ def claims() -> list[Claim]:
 
 
 def results() -> dict[str, Measured]:
-    return {name: Measured(**one) for name, one in files.read_json(HERE / "results.json").items()}
+    found = files.read_json(HERE / "results.json")
+    return {name: Measured(**one | dict(values=floats(one["values"]))) for name, one in found.items()}
 
 
 def counted_measures() -> dict:
@@ -97,23 +100,20 @@ def counted_measures() -> dict:
 
 def measures() -> dict:
     """All of them, with those that read the records of runs."""
-    from . import dynamics, equilibrium, in_time, trained
+    from . import dynamics, equilibrium, in_time, recipes, trained
 
-    return counted_measures() | trained.MEASURES | dynamics.MEASURES | equilibrium.OF_RUNS | in_time.MEASURES
-
-
-def measure(only: list[str] | None = None) -> dict[str, Measured]:
-    known = measures()
-    return {claim.id: known[claim.id]() for claim in claims() if only is None or claim.id in only}
+    of_runs = (trained.MEASURES, recipes.MEASURES, dynamics.MEASURES, equilibrium.OF_RUNS, in_time.MEASURES)
+    return counted_measures() | {name: one for some in of_runs for name, one in some.items()}
 
 
 def write() -> None:
-    found = measure()
+    known = measures()
+    found = {claim.id: known[claim.id]() for claim in claims()}
     values = {
         name: dict(verdict=one.verdict, text=one.text, values={key: _rounded(x) for key, x in one.values.items()})
         for name, one in found.items()
     }
-    files.write_json(HERE / "results.json", values)
+    files.write_json(HERE / "results.json", in_json(values))
 
 
 def _rounded(x: float | int | str) -> float | int | str:

@@ -21,10 +21,17 @@ def _steady(name: str, measure: str, group: str = "bytes-1") -> dict[int, float]
     return {seed: stability.measures(record)[measure] for seed, record in records.seeds(group, name).items()}
 
 
-def own_jitter(name: str, references: tuple[str, ...] = HAT) -> dict[int, float]:
-    """By seed."""
-    runs = {seed: {one: records.seeds("bytes-1", one)[seed] for one in (name, *references)} for seed in arms.SEEDS}
-    return {seed: stability.own_jitter(found, name, references) for seed, found in runs.items()}
+def own_jitter(
+    name: str, references: tuple[str, ...] = HAT, group: str = "bytes-1", last: int | None = None
+) -> dict[int, float]:
+    """By seed; at full learning rate, or over the `last` steps."""
+    runs = {seed: {one: records.seeds(group, one)[seed] for one in (name, *references)} for seed in arms.SEEDS}
+    return {seed: stability.own_jitter(found, name, references, last) for seed, found in runs.items()}
+
+
+def _ranged(values: dict[int, float], form: str) -> str:
+    """Mean, and in brackets the lowest and the highest seed."""
+    return f"{records.mean(values):{form}} ({min(values.values()):{form}} to {max(values.values()):{form}})"
 
 
 def _rates(group: str, *names: str) -> str:
@@ -32,19 +39,18 @@ def _rates(group: str, *names: str) -> str:
     return ", ".join(f"{records.seeds(group, name)[1]['config']['model']['lr']:g}" for name in names)
 
 
-def _late(name: str, steps: int) -> float:
-    """Own jitter over the last steps, mean over seeds."""
-    found = []
-    for seed in arms.SEEDS:
-        losses = [records.seeds("bytes-1", one)[seed]["loss"][-steps:] for one in (name, *HAT[:2])]
-        found.append(stability.jitter(*map(np.array, losses)))
-    return float(np.mean(found))
+def _rises(name: str, group: str = "bytes-1") -> list[int]:
+    """Validations that are worse than the one before, by seed."""
+    curves = [records.curve(record)[1] for record in records.seeds(group, name).values()]
+    return [int((np.diff(bits) > 0).sum()) for bits in curves]
 
 
 def _worse(name: str, group: str = "bytes-1") -> int:
-    """Validations that are worse than the one before, over all seeds."""
-    curves = [records.curve(record)[1] for record in records.seeds(group, name).values()]
-    return sum(int((np.diff(bits) > 0).sum()) for bits in curves)
+    return sum(_rises(name, group))
+
+
+def _by_seed(name: str) -> str:
+    return ", ".join(map(str, _rises(name)))
 
 
 def _shipped() -> dict[str, float]:
@@ -53,7 +59,7 @@ def _shipped() -> dict[str, float]:
     bits = [one["bits_per_byte"] for one in run.metrics("validation") if one["split"] == records.SPLIT]
     loss = np.array([one["loss"] for one in run.metrics("step")])
     return dict(
-        s_raw=stability.raw_jitter(loss[2 * run.cfg.warmup : -run.cfg.cooldown]),
+        s_raw=stability.raw_jitter(loss[stability.level(dict(config=run.config))]),
         s_up=int((np.diff(bits) > 0).sum()),
         s_points=len(bits) - 1,
         s_bytes=run.cfg.context,
@@ -69,7 +75,11 @@ def smooth() -> Measured:
     values = dict(
         raw=records.mean(_steady("p-spin", "raw jitter")),
         other=records.mean(_steady("transformer", "raw jitter")),
+        raws=_ranged(_steady("p-spin", "raw jitter"), ".3f"),
+        others=_ranged(_steady("transformer", "raw jitter"), ".3f"),
         rises=100 * records.mean(_steady("p-spin", "rises")),
+        by_seed=_by_seed("p-spin"),
+        other_by_seed=_by_seed("transformer"),
         points=sum(len(bits) - 1 for bits in curves),
         up=_worse("p-spin"),
         other_up=_worse("transformer"),
@@ -79,9 +89,10 @@ def smooth() -> Measured:
     rises = changes[changes > 0] if values["up"] else np.zeros(1)
     values |= dict(least=float(rises.min()), most=float(rises.max()))
     text = (
-        "the raw loss of p-Spin at batch 1 jumps by {raw:.2f} nats (standard deviation about its running mean; the "
-        "Transformer's by {other:.2f}) and rises in {rises:.0f}% of the steps; {up} of {points} validations are worse "
-        "than the one before, by {least:.3f} to {most:.3f} bits (Transformer: {other_up}; learning rates {rates}). "
+        "the raw loss of p-Spin at batch 1 jumps by {raws} nats (standard deviation about its running mean, in "
+        "brackets the range of seeds; the Transformer's by {others}) and rises in {rises:.0f}% of the steps; {up} of "
+        "{points} validations are worse than the one before (by seed {by_seed}), by {least:.3f} to {most:.3f} bits "
+        "(Transformer: {other_up}, by seed {other_by_seed}; learning rates {rates}). "
         "With {s_bytes} bytes in a step instead of {bytes}, and the paper's learning rate, in the network that ships: "
         "{s_raw:.2f} nats, {s_up} of {s_points}. (The paper's byte model reads {paper_bytes:,} in a step)"
     )
@@ -127,7 +138,8 @@ def damped() -> Measured:
     gain = {name: records.seeds("bytes-1", name)[1]["config"]["model"]["gain"] for name in ("p-spin", "k0-same-size")}
     values |= compared | dict(gain=gain["p-spin"] / gain["k0-same-size"])
     order = ("p-spin", "k0-same-size", "full-precision", "swiglu", "transformer")
-    values |= dict(last=LAST, late=_late("p-spin", LAST), rates=_rates("bytes-1", *order))
+    late = records.mean(own_jitter("p-spin", last=LAST))
+    values |= dict(last=LAST, late=late, rates=_rates("bytes-1", *order))
     return Measured(HOLDS if noise.clear and noise.mean < 0 else FAILS, text, values)
 
 
@@ -141,7 +153,9 @@ def gradients() -> Measured:
         "gradient norm over its median, 99th percentile and largest; p-Spin, full-precision weights, same-size K = 0, "
         f"SwiGLU, Transformer: {listed('t_', '.2f')}; {listed('l_', '.1f')}. Steps that make a validation loss worse: "
         f"{listed('w_', '.0%')}. (At full learning rate; rates {{rates}}.) The largest by seed, with 5 steps from "
-        "{low5:.1f} to {high5:.1f}, with 10 from {low10:.1f} to {high10:.1f}, with none, one or two at most {high:.1f}"
+        "{low5:.1f} to {high5:.1f}, with 10 from {low10:.1f} to {high10:.1f}, with none, one or two at most "
+        "{high:.1f}; with full-precision weights from {low_f:.1f} to {high_f:.1f}. Of {others} other networks {calmer} "
+        "have both a tenth higher"
     )
     means = {key: {name: records.mean(x) for name, x in by.items()} for key, by in found.items()}
     values = named("t_", means["tail"]) | named("l_", means["largest"]) | named("w_", means["worse steps"])
@@ -150,36 +164,39 @@ def gradients() -> Measured:
     values |= dict(low10=min(largest["k10"]), high10=max(largest["k10"]))
     values |= dict(high=max(max(largest[name]) for name in ("k0", "k0-same-size", "k1", "k2")))
     values |= dict(rates=_rates("bytes-1", "p-spin", "full-precision", "k0-same-size", "swiglu", "transformer"))
+    values |= dict(low_f=min(largest["full-precision"]), high_f=max(largest["full-precision"]))
     shorter = {
         name: all(means[key]["p-spin"] < 0.9 * means[key][name] for key in ("tail", "largest"))
-        for name in COMPARED
+        for name in EVERY
         if name != "p-spin"
     }
+    values |= dict(others=len(shorter), calmer=sum(shorter.values()))
     verdict = HOLDS if all(shorter.values()) else PART if shorter["full-precision"] else FAILS
     return Measured(verdict, text, values)
 
 
 FOUR = ("raw jitter", "tail", "largest", "worse steps")
-SUBWORDS = ("subwords-1/p-spin", "subwords-1/transformer")
+SUBWORDS = ("subwords-1/p-spin", "subwords-1/transformer", "subwords-1/swiglu")
 
 
 @wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu", "bytes-64/transformer", *SUBWORDS)
 def chaotic() -> Measured:
     """What the paper says of ordinary networks at batch 1, held against p-Spin by four measures."""
-    found = {
-        name: {key: records.mean(_steady(name, key)) for key in FOUR} for name in ("p-spin", "transformer", "swiglu")
-    }
+    found = {name: {key: records.mean(_steady(name, key)) for key in FOUR} for name in ("p-spin", "transformer")}
     text = (
-        "raw jitter, gradient norm over its median (99th percentile; largest) and steps that do harm, at batch 1: "
-        "p-Spin {p0:.2f} nats, {p1:.2f}, {p2:.1f}, {p3:.0%}; Transformer {t0:.2f} nats, {t1:.2f}, {t2:.1f}, {t3:.0%}; "
-        "SwiGLU {s0:.2f} nats, {s1:.2f}, {s2:.1f}, {s3:.0%} (learning rates {rates}). With subwords, both at {rate}: "
-        "p-Spin {ps0:.2f} nats, {ps1:.2f}, {ps2:.1f}, {ps3:.0%}; Transformer {ts0:.2f} nats, {ts1:.2f}, {ts2:.1f}, "
-        "{ts3:.0%}. At batch 64 the Transformer's raw jitter is {large:.2f} nats"
+        "raw jitter in nats, gradient norm over its median (99th percentile; largest) and steps that do harm, at batch "
+        "1, in brackets the range of seeds: p-Spin {p_spin}; Transformer {transformer}; SwiGLU {swiglu} (learning "
+        "rates {rates}). With subwords: p-Spin {s_p_spin}; Transformer {s_transformer}; SwiGLU {s_swiglu} (learning "
+        "rates {s_rates}). At batch 64 the Transformer's raw jitter is {large:.2f} nats"
     )
     values = {f"{name[0]}{i}": found[name][key] for name in found for i, key in enumerate(FOUR)}
-    for name in ("p-spin", "transformer"):
-        values |= {f"{name[0]}s{i}": records.mean(_steady(name, key, "subwords-1")) for i, key in enumerate(FOUR)}
-    values |= dict(rates=_rates("bytes-1", *found), rate=_rates("subwords-1", "p-spin"))
+    listed = lambda name, group: ", ".join(  # noqa: E731
+        _ranged(_steady(name, key, group), form) for key, form in zip(FOUR, (".2f", ".2f", ".1f", ".0%"), strict=True)
+    )
+    names = ("p-spin", "transformer", "swiglu")
+    values |= named("", {name: listed(name, "bytes-1") for name in names})
+    values |= named("s_", {name: listed(name, "subwords-1") for name in names})
+    values |= dict(rates=_rates("bytes-1", *names), s_rates=_rates("subwords-1", *names))
     values |= dict(large=records.mean(_steady("transformer", "raw jitter", "bytes-64")))
     wilder = sum(found["transformer"][key] > 1.1 * found["p-spin"][key] for key in FOUR)
     return Measured(HOLDS if wilder > 2 else PART if wilder else FAILS, text, values)
@@ -188,17 +205,19 @@ def chaotic() -> Measured:
 @wants("bytes-1/p-spin", "subwords-1/p-spin", "subwords-1/transformer")
 def either_alphabet() -> Measured:
     """p-Spin's stability with bytes and with subwords, and the Transformer's with subwords."""
-    of = lambda group, name, key: float(  # noqa: E731
-        np.mean([stability.measures(record)[key] for record in records.seeds(group, name).values()])
-    )
-    which = dict(b=("bytes-1", "p-spin"), s=("subwords-1", "p-spin"), t=("subwords-1", "transformer"))
-    keys = dict(n="noise scale", r="raw jitter", q="tail", w="worse steps")
-    values = {f"{k}_{w}": of(*arm, key) for w, arm in which.items() for k, key in keys.items()}
-    values |= {f"u_{w}": _worse(arm[1], arm[0]) for w, arm in which.items()}
+    which = dict(b=("p-spin", "bytes-1"), s=("p-spin", "subwords-1"), t=("transformer", "subwords-1"))
+    keys = dict(n=("noise scale", ".0f"), r=("raw jitter", ".2f"), q=("tail", ".2f"), w=("worse steps", ".0%"))
+    values = {}
+    for w, (name, group) in which.items():
+        for k, (key, form) in keys.items():
+            found = _steady(name, key, group)
+            values |= {f"{k}_{w}": records.mean(found), f"{k}_{w}_range": _ranged(found, form)}
+        values |= {f"u_{w}": _worse(name, group)}
+    listed = lambda k: ", ".join(f"{{{k}_{w}_range}}" for w in which)  # noqa: E731
     text = (
-        "p-Spin with bytes, with subwords, and the Transformer with subwords: 99th percentile of the gradient norm "
-        "over its median {q_b:.2f}, {q_s:.2f}, {q_t:.2f}; noise scale {n_b:.0f}, {n_s:.0f}, {n_t:.0f} sequences; "
-        "raw jitter {r_b:.2f}, {r_s:.2f}, {r_t:.2f} nats a token; steps that do harm {w_b:.0%}, {w_s:.0%}, {w_t:.0%}; "
+        "p-Spin with bytes, with subwords, and the Transformer with subwords (in brackets the range of seeds): 99th "
+        f"percentile of the gradient norm over its median {listed('q')}; noise scale {listed('n')} sequences; "
+        f"raw jitter {listed('r')} nats a token; steps that do harm {listed('w')}; "
         "validations worse than the one before {u_b}, {u_s}, {u_t} of {points}"
     )
     values |= dict(points=sum(len(records.curve(one)[0]) - 1 for one in records.seeds("bytes-1", "p-spin").values()))
@@ -209,17 +228,17 @@ def either_alphabet() -> Measured:
 @wants("bytes-1/transformer", "subwords-1/transformer")
 def bytes_unstable() -> Measured:
     """Of the Transformer, at batch 1. Not what the paper means: windows are no longer with bytes here."""
-    found = {
-        group: [stability.measures(record) for record in records.seeds(group, "transformer").values()]
+    forms = {"tail": ".2f", "worse steps": ".0%"}
+    values = {
+        f"{key[0]}_{group[0]}": _ranged(_steady("transformer", key, group), form)
         for group in ("bytes-1", "subwords-1")
+        for key, form in forms.items()
     }
-    mean = lambda group, key: float(np.mean([one[key] for one in found[group]]))  # noqa: E731
-    values = {f"{key[0]}_{group[0]}": mean(group, key) for group in found for key in ("tail", "worse steps")}
     values |= dict(tokens=arms.arm("bytes-1", "transformer").cfg.context)
     text = (
-        "Transformer at batch 1, bytes and subwords: 99th percentile of the gradient norm over its median {t_b:.2f} "
-        "and {t_s:.2f}, steps that make a validation loss worse {w_b:.0%} and {w_s:.0%}. But the paper blames long "
-        "sequences, and ours have {tokens} tokens with both"
+        "Transformer at batch 1, bytes and subwords (in brackets the range of seeds): 99th percentile of the gradient "
+        "norm over its median {t_b} and {t_s}, steps that make a validation loss worse {w_b} and {w_s}. But the paper "
+        "blames long sequences, and ours have {tokens} tokens with both; longer ones were not tried"
     )
     return Measured(UNTESTABLE, text, values)
 

@@ -59,7 +59,8 @@ def sentences(which: str) -> list[str]:
     is left out as long as they are others."""
     found = results()
     values = {name.replace("-", "_"): SimpleNamespace(**one.values) for name, one in found.items()}
-    stands = lambda one: all(found[name].verdict == verdict for name, verdict in one["needs"].items())  # noqa: E731
+    among = lambda verdict, wanted: verdict in (wanted if isinstance(wanted, list) else [wanted])  # noqa: E731
+    stands = lambda one: all(among(found[name].verdict, wanted) for name, wanted in one["needs"].items())  # noqa: E731
     return [one["says"].format(**values) for one in files.read_json(HERE / "claims.json")[which] if stands(one)]
 
 

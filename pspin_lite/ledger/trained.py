@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-
-import numpy as np
 
 from .. import arms, experiments, records
 from . import FAILS, HOLDS, PART, UNTESTABLE, WAITS, Measured
@@ -54,24 +51,31 @@ def within(gap: records.Difference, margin: float = CLOSE) -> str:
     return HOLDS if high <= margin else FAILS if low > margin else PART
 
 
-def beyond(group: str, arm: str) -> str:
-    """Of an arm that was best at the highest of the four rates: how it did at twice that."""
-    found, top = records.rates(group, arm), arms.RATES[-1]
-    if top != min(arms.RATES, key=found.get) or 2 * top not in found:
-        return ""
-    return f"{arm} {found[2 * top]:.3f} instead of {found[top]:.3f}"
+def beyond(*names: tuple[str, str]) -> str:
+    """Of the arms whose best rate or scale was the largest of those that choose: what lies beyond, as far as it was
+    tried. Empty if there is no such arm."""
+    found = [_beyond(group, arm) for group, arm in dict.fromkeys(names)]
+    return ". At the edge of what was tried: " + "; ".join(filter(None, found)) if any(found) else ""
 
 
-def overtaken(one: tuple[str, str], other: tuple[str, str]) -> float:
-    """Sequences after which the other's mean curve is where the first one's ends; infinite if it never is."""
-    end = np.mean([records.curve(record)[1][-1] for record in records.seeds(*one).values()])
-    found = list(records.seeds(*other).values())
-    bits = np.mean([records.curve(record)[1] for record in found], 0)
-    sequences = records.axis(found[0], records.curve(found[0])[0], "sequences")
-    after = int(np.argmax(bits <= end))
-    if bits[after] > end:
-        return math.inf
-    return float(np.interp(-end, -bits[max(0, after - 1) : after + 1], sequences[max(0, after - 1) : after + 1]))
+def _beyond(group: str, arm: str) -> str:
+    model = records.seeds(group, arm)[arms.SEEDS[0]]["config"]["model"]
+    lr, gain = model["lr"], model["gain"]
+    tried = {(one["config"]["model"]["lr"], one["config"]["model"]["gain"]): one
+             for one in records.tries(group, arm).values()}  # fmt: skip
+    edges = []
+    if lr == arms.RATES[-1]:
+        higher = {key: experiments.score(one) for key, one in tried.items() if key[0] > lr}
+        if higher:
+            (rate, scale), best = min(higher.items(), key=lambda one: one[1])
+            how = f"{rate / lr:g} times the rate" + (f" and a start {scale:g} times as large" if scale != gain else "")
+            edges.append(f"{best:.3f} instead of {experiments.score(tried[lr, gain]):.3f} bits per byte at {how}")
+        else:
+            edges.append("a higher rate was not tried")
+    if gain == arms.SCALES[-1]:
+        gained = experiments.score(tried[lr, arms.SCALES[0]]) - experiments.score(tried[lr, gain])
+        edges.append(f"the start twice as large gained {gained:.3f}, a larger one was not tried")
+    return f"{arm} ({group}), " + ", ".join(edges) if edges else ""
 
 
 def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", strict: bool = False) -> Callable:
@@ -80,21 +84,19 @@ def compared(better: tuple[str, str], other: tuple[str, str], words: str = "", s
     @wants("/".join(better), "/".join(other))
     def measured() -> Measured:
         gap, values = pair(better, other)
-        if "{passes" in words:
-            data = records.seeds(*other)[arms.SEEDS[0]]["data"]["train"]
-            values |= dict(
-                passes=64_000 * (data["length"] + 1) / data["tokens"], passed=float(f"{overtaken(better, other):.3g}")
-            )
-        edge = ", ".join(filter(None, (beyond(*better), beyond(*other))))
-        values |= dict(edge=edge)
+        values |= dict(more=100 * (_parameters(better) / _parameters(other) - 1), edge=beyond(better, other))
+        size = ". p-Spin has {more:.0f}% more parameters" if values["more"] >= 1 else ""
         if strict:
             verdict = HOLDS if gap.clear and gap.mean < 0 else PART if within(gap) == HOLDS else FAILS
         else:
             verdict = within(gap)
-        doubt = ". Best at the highest of the four rates; a try at twice that: {edge}" if edge else ""
-        return Measured(verdict, BOTH + words + doubt, values)
+        return Measured(verdict, BOTH + words + size + "{edge}", values)
 
     return measured
+
+
+def _parameters(name: tuple[str, str]) -> int:
+    return records.seeds(*name)[arms.SEEDS[0]]["summary"]["parameters"]
 
 
 @wants("bytes-1/p-spin", "bytes-1/k0-same-size", "bytes-1/k0", "bytes-1/k1", "bytes-1/k2", "bytes-1/k10")
@@ -117,54 +119,19 @@ def named(prefix: str, found: dict[str, float]) -> dict[str, float]:
     return {prefix + name.replace("-", "_"): x for name, x in found.items()}
 
 
-@wants("subwords-64/transformer", "subwords-1/transformer")
-def asymptote() -> Measured:
-    """A run that was flat before its end would say yes, the same network lower elsewhere in the study no. Nothing else
-    says what further steps would gain."""
-    tried = min(experiments.score(record) for record in records.tries("subwords-64", "transformer").values())
-    scores = [experiments.score(record) for record in records.seeds("subwords-64", "transformer").values()]
-    other, values = pair(("subwords-64", "transformer"), ("subwords-1", "transformer"))
-    text = (
-        "from {quarter} steps to {steps:,} it gains {gain:.3f} bits per byte (mean of both validation splits). The "
-        "same network at batch 64, and at batch 1 with an eighth of the sequences: " + BOTH
-    )
-    steps = arms.arm("subwords-64", "transformer").cfg.steps
-    values |= dict(gain=tried - float(np.mean(scores)), quarter=steps // 4, steps=steps)
-    lower = other.mean - other.half_width > CLOSE
-    return Measured(FAILS if lower else HOLDS if values["gain"] <= CLOSE else UNTESTABLE, text, values)
-
-
-@wants(*(f"bytes-{batch}/{name}" for batch in (1, 64) for name in ("p-spin", "transformer")))
-def large_batch() -> Measured:
-    """Batch size and amount of text change together, as in the paper; for the Transformer too."""
-    lost, values = pair(("bytes-1", "p-spin"), ("bytes-64", "p-spin"))
-    other, _ = pair(("bytes-1", "transformer"), ("bytes-64", "transformer"))
-    by_seed = {}
-    for name in ("p-spin", "transformer"):
-        small, large = records.bits("bytes-1", name), records.bits("bytes-64", name)
-        by_seed[name] = {seed: small[seed] - large[seed] for seed in arms.SEEDS}
-    apart = records.difference(by_seed["p-spin"], by_seed["transformer"])
-    text = (
-        "p-Spin at batch 1 with 8,000 sequences, and at batch 64 with 64,000: " + BOTH + ". The same change makes "
-        "{other:+.3f} ± {other_width:.3f} for the Transformer; p-Spin loses {apart:+.3f} ± {apart_width:.3f} more"
-    )
-    values |= dict(other=other.mean, other_width=other.half_width, apart=apart.mean, apart_width=apart.half_width)
-    part = apart.clear and apart.mean < 0
-    return Measured(HOLDS if within(lost) == HOLDS else PART if part else FAILS, text, values)
-
-
-@wants("bytes-1/p-spin", "bytes-1/transformer")
+@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu", "bytes-1/attention")
 def credit() -> Measured:
     """What more context is worth: the same bytes, predicted from 8 and from 64 bytes before them."""
     values = {}
-    for name in ("p-spin", "transformer"):
+    for name in ("p-spin", "transformer", "swiglu", "attention"):
         contexts, nats = records.by_context("bytes-1", name)
         ends = [dict(enumerate(nats[:, contexts.index(length)])) for length in (8, 64)]
         gain, key = records.difference(*ends), name.replace("-", "_")
         values |= {key: gain.mean, f"{key}_width": gain.half_width}
     text = (
         "from 8 bytes of context to 64 the loss of the same bytes falls by {p_spin:.3f} ± {p_spin_width:.3f} nats "
-        "(p-Spin), {transformer:.3f} ± {transformer_width:.3f} (Transformer)"
+        "(p-Spin), {transformer:.3f} ± {transformer_width:.3f} (Transformer), {swiglu:.3f} ± {swiglu_width:.3f} (the "
+        "same state space with a SwiGLU), {attention:.3f} ± {attention_width:.3f} (attention with the p-Spin MLP)"
     )
     worth = values["p_spin"] > 0.01
     return Measured(
@@ -172,54 +139,31 @@ def credit() -> Measured:
     )
 
 
-@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/k0-same-size")
+@wants("bytes-1/p-spin", "bytes-1/transformer", "subwords-1/p-spin", "subwords-1/transformer")
 def cost() -> Measured:
-    """CPU seconds of a step, each arm's mean, in units of the Transformer's."""
-    seconds = {
-        name: np.mean(
-            [r["summary"]["cpu_seconds"] / r["summary"]["steps"] for r in records.seeds("bytes-1", name).values()]
-        )
-        for name in ("p-spin", "transformer", "k0-same-size")
-    }
-    flops = {name: records.seeds("bytes-1", name)[1]["summary"]["flops_a_step"] for name in seconds}
+    """Seconds and flops of a step, in units of the Transformer's."""
+    values = {}
+    for group in ("bytes-1", "subwords-1"):
+        other = records.seconds_a_step(group, "transformer")
+        values |= {f"time_{group[0]}": records.seconds_a_step(group, "p-spin") / other}
+        flops = [records.seeds(group, name)[1]["summary"]["flops_a_step"] for name in ("p-spin", "transformer")]
+        values |= {f"flops_{group[0]}": flops[0] / flops[1]}
+    values |= dict(
+        k0=records.seconds_a_step("bytes-1", "k0-same-size") / records.seconds_a_step("bytes-1", "transformer")
+    )
     text = (
-        "a sequence costs p-Spin {time:.1f} times the CPU time of a Transformer of the same size and {flops:.1f} times "
-        "its flops, on one thread; without the recurrence {k0:.1f} times the time"
+        "a sequence of bytes costs p-Spin {time_b:.2f} times the time of a Transformer of the same size, on one thread "
+        "of a CPU, and {flops_b:.2f} times its flops; of subwords {time_s:.2f} and {flops_s:.2f} times. Without the "
+        "recurrence {k0:.2f} times the time (bytes)"
     )
-    values = dict(
-        time=float(seconds["p-spin"] / seconds["transformer"]),
-        flops=flops["p-spin"] / flops["transformer"],
-        k0=float(seconds["k0-same-size"] / seconds["transformer"]),
-    )
-    return Measured(FAILS if values["time"] > 1 else HOLDS, text, values)
+    slower = [values["time_b"] > 1, values["time_s"] > 1]
+    return Measured(FAILS if all(slower) else PART if any(slower) else HOLDS, text, values)
 
 
-@wants("bytes-1/p-spin", "subwords-1/p-spin", "subwords-64/transformer")
-def bytes_behind() -> Measured:
-    """Against the paper's baseline; beside it against p-Spin with subwords."""
-    gap, values = pair(("bytes-1", "p-spin"), ("subwords-64", "transformer"))
-    mine, _ = pair(("bytes-1", "p-spin"), ("subwords-1", "p-spin"))
-    data = records.seeds("subwords-1", "p-spin")[arms.SEEDS[0]]["data"]["train"]
-    text = (
-        "p-Spin with bytes; the Transformer with subwords at batch 64: " + BOTH + ". Against p-Spin with subwords "
-        "{mine:+.3f} ± {mine_width:.3f}. A window has {more:.1f} times as much text in it with subwords"
-    )
-    values |= dict(more=data["bytes"] / data["tokens"], mine=mine.mean, mine_width=mine.half_width)
-    return Measured(HOLDS if gap.clear and gap.mean > 0 else FAILS, text, values)
-
-
-B1, B64, S1, S64 = "bytes-1", "bytes-64", "subwords-1", "subwords-64"
-OVER_64 = (
-    ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; on its way it passes p-Spin's "
-    "end after about {passed:,.0f}"
-)
+B1, S1 = "bytes-1", "subwords-1"
 MEASURES = {
-    "eight-times": compared((S1, "p-spin"), (S64, "transformer"), OVER_64),
-    "eight-times-bytes": compared((B1, "p-spin"), (B64, "transformer"), OVER_64),
-    "asymptote": asymptote,
     "control": compared((S1, "p-spin"), (S1, "transformer"), ". Both: batch 1, 8,000 steps"),
     "control-bytes": compared((B1, "p-spin"), (B1, "transformer"), ". Both: batch 1, 8,000 steps"),
-    "large-batch": large_batch,
     "swiglu": compared((B1, "p-spin"), (B1, "swiglu"), ". p-Spin; the same state space with a SwiGLU"),
     "swiglu-subwords": compared((S1, "p-spin"), (S1, "swiglu"), ". p-Spin; the same state space with a SwiGLU"),
     "precision": compared((B1, "p-spin"), (B1, "full-precision"), ". Ternary; full-precision"),
@@ -229,5 +173,4 @@ MEASURES = {
     "recurrence": recurrence,
     "credit": credit,
     "cost": cost,
-    "bytes-behind": bytes_behind,
 }

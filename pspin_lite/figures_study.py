@@ -10,14 +10,14 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from . import arms as study
-from . import records
+from . import checks, records
 from .figures import CYCLE, GREY, styled
 
 AXES = {
     "sequences": ("sequences", 1),
     "tokens": ("million tokens", 1e6),
     "flops": ("teraflops of matrix products", 1e12),
-    "seconds": ("minutes of CPU time, one thread", 60),
+    "seconds": ("minutes, one thread", 60),
     "text": ("megabytes of text", 1e6),
 }
 PANELS = ("sequences", "tokens", "flops", "seconds")  # of `learning`
@@ -30,6 +30,8 @@ OF_ARMS = {arm.name: look for arm, look in zip(study.GROUPS["bytes-1"], LOOKS, s
 def looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Colour and line of each name: an arm has the same in every figure, other names what the arms among them leave."""
     arm = {name: name.lower().removesuffix(", batch 1") for name in names}
+    if len(arm) > len(LOOKS):
+        raise checks.wrong("names", f"{len(arm)} of them", f"at most {len(LOOKS)}: no more can be told apart")
     taken = [OF_ARMS[key] for key in arm.values() if key in OF_ARMS]
     free = iter([look for look in LOOKS if look not in taken])
     return {name: OF_ARMS[key] if key in OF_ARMS else next(free) for name, key in arm.items()}

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pspin_lite import arms, continual, ledger, records
+from pspin_lite import arms, continual, ledger, records, sequences
 from pspin_lite.ledger import in_time
 
 YEARS = ("1803", "1823", "1843", "1863")
@@ -41,6 +41,38 @@ def test_online_counts_what_is_new():
     assert continual.online(replayed, start=2) == pytest.approx(1 / math.log(2)), "every other one was replayed"
 
 
+def test_what_the_order_gains_is_taken_on_the_same_sequences():
+    """A sequence costs what it costs, in either order, plus one in the mixed: the gain is one, whatever was left out of
+    the warm-up; and sequences that one of the two read while warming up do not count."""
+    price = np.random.default_rng(1).random(40)
+    order = sequences.permutation(40, 3, 0)
+    mixed = price[order] + 1
+    assert continual._gain(price, mixed, 3, 10) == pytest.approx(1 / math.log(2))
+    price[:10], mixed[:10] = 50, -70
+    assert continual._gain(price, mixed, 3, 10) == pytest.approx(1 / math.log(2))
+    assert continual._gain(price, mixed, 4, 10) != pytest.approx(1 / math.log(2)), "the order of another seed"
+
+
+def test_the_lead_is_by_steps_since_the_text_arrived(monkeypatch):
+    """An era is cheaper by 0.3 in the 400 steps after its text, and dearer by 0.1 at any other time."""
+    steps = np.arange(0, 4801, 400)
+    years = list(continual.passed())
+    since = steps - 4800 * np.array([[continual.passed()[year]] for year in years])
+    bits = np.where((since >= 0) & (since < 400), 2.0, 2.4)
+    bits[:, steps <= continual.WARM] = 99.0
+
+    def seeds(group, arm):
+        values = np.full(bits.shape, 2.3) if arm.endswith("mixed") else bits
+        rows = [dict(step=int(s), split=y, bits_per_byte=values[e, i]) for i, s in enumerate(steps)
+                for e, y in enumerate(years)]  # fmt: skip
+        return {1: dict(validation=rows)}
+
+    monkeypatch.setattr(records, "seeds", seeds)
+    middles, found = continual.lead("p-spin")
+    assert middles[list(continual.BINS).index(0)] == 200
+    np.testing.assert_allclose(found[1], np.where(middles == 200, 0.3, -0.1), atol=1e-9)
+
+
 def test_shares_of_the_text_before_an_era():
     found = continual.passed()
     assert list(found) == [str(year) for year in range(1803, 2024, 20)]
@@ -64,6 +96,7 @@ def study(monkeypatch):
 
         monkeypatch.setattr(records, "seeds", seeds)
         monkeypatch.setattr(records, "missing", lambda *names: [])
+        monkeypatch.setattr(continual, "lead", lambda model: ([], {n: np.full(9, 0.05) for n in arms.SEEDS}))
 
     return make
 

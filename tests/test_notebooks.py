@@ -15,6 +15,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from pspin_lite import ledger
+
 ROOT = Path(__file__).resolve().parent.parent
 STORED = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
@@ -201,3 +203,53 @@ def test_a_notebook_that_takes_longer_than_it_says_fails(tmp_path):
     assert "00_slow.ipynb: " in found.stdout, found.stdout + found.stderr
     assert "more than two cores have in 1 s" in found.stdout
     assert "notebooks need no network" in found.stdout
+
+
+NUMBER = re.compile(r"(?<![A-Za-z_\d.:])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+DECIMAL = re.compile(r"(?<![A-Za-z_\d.:])\d[\d,]*\.\d+")
+GIVEN = {  # decimals that no cell prints: the paper's, AdamW's, sums done by hand, Student's t
+    "10": {"0.999", "2.12"},
+    "11": {"0.693", "1.82", "26.7", "2.028", "0.670", "0.330", "6.70", "6.60", "13.30", "0.540", "0.841"},
+    "12": {"4.303"},
+    "13": set(),
+}
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(found.rstrip(",").replace(",", "")) for found in NUMBER.findall(text)]
+
+
+def _printed(notebook) -> str:
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    data = [output.get("data", {}) for output in outputs]
+    texts = [output.get("text", "") for output in outputs]
+    return "\n".join(texts + [one.get(kind, "") for one in data for kind in ("text/plain", "text/markdown")])
+
+
+def _unmeasured(text: str, known: list[float], given: set[str]) -> list[str]:
+    """Decimals that are none of the known numbers rounded, or in per cent."""
+    known = [abs(x) for x in known] + [100 * abs(x) for x in known if abs(x) <= 2]
+    found = []
+    for word in DECIMAL.findall(re.sub(r"`[^`]*`", "", text)):
+        digits = len(word.partition(".")[2])
+        near = any(abs(x - float(word.replace(",", ""))) <= 0.5 * 10**-digits + 1e-9 for x in known)
+        if not near and word not in given:
+            found.append(word)
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in STORED if path.name[:2] in GIVEN], ids=lambda path: path.stem)
+def test_decimals_in_the_text_are_printed_by_a_cell_or_in_the_ledger(path):
+    notebook = nbformat.read(path, 4)
+    values = [x for one in ledger.results().values() for x in one.values.values()]
+    known = _numbers(_printed(notebook)) + [x for x in values if isinstance(x, int | float)]
+    known += [x for value in values if isinstance(value, str) for x in _numbers(value)]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            assert _unmeasured(cell.source, known, GIVEN[path.name[:2]]) == [], cell.source[:200]
+
+
+def test_a_decimal_from_nowhere_is_found():
+    assert _unmeasured("gains 0.777 ± 0.011, or 1.86 (2.5 per cent)", [0.0112, 1.855, 0.025], set()) == ["0.777"]
+    assert _unmeasured("`0.5` is code, 0.5 is not, arXiv:1812.06162 is a name", [], set()) == ["0.5"]
+    assert _unmeasured("0.9 and 1,234.5", [1234.49], {"0.9"}) == []

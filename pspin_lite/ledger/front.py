@@ -22,7 +22,7 @@ SPLITS = ("held-out", "recent")
 
 def render(text: str) -> str:
     """README with everything between its marks anew."""
-    for name, body in (("results", table()), ("findings", findings()), ("expected", expected())):
+    for name, body in (("answer", answer()), ("results", table()), ("findings", findings()), ("expected", expected())):
         begin, end = (mark.format(name) for mark in MARKED)
         before, found, rest = text.partition(begin)
         _, closed, after = rest.partition(end)
@@ -30,6 +30,10 @@ def render(text: str) -> str:
             raise files.FileError(f"README.md: expected the lines {begin} and {end}, between which the {name} stand")
         text = f"{before}{begin}\n\n{body}\n\n{end}{after}"
     return text
+
+
+def answer() -> str:
+    return " ".join(sentences("short"))
 
 
 def table() -> str:
@@ -46,8 +50,8 @@ def table() -> str:
     study = [group for group in arms.GROUPS if not group.startswith("smoke") and group != "presets"]
     done = sum(len(list((experiments.RECORDS / group).glob("*/seed-*.json"))) for group in study)
     planned = sum(len(arms.SEEDS) * len(arms.GROUPS[group]) for group in study)
-    begin = f"{tallied(found)} All of them: [docs/ledger.md](docs/ledger.md). On record: {done} of {planned} full runs."
-    return f"{' '.join(sentences('short'))}\n\n{begin} Here are those that matter most:\n\n" + "\n".join(lines)
+    end = f"That was a selection. {tallied(found)} All of them: [docs/ledger.md](docs/ledger.md). On record: {done} of "
+    return "\n".join(lines) + f"\n\n{end}{planned} full runs."
 
 
 def findings() -> str:
@@ -67,9 +71,10 @@ def sentences(which: str) -> list[str]:
 def expected() -> str:
     """What the presets reach and how long they take; those of the paper's size in a time that was given them."""
     lines = ["| preset | parameters | time | held-out | recent |", "|---|---|---|---|---|"]
-    finished = {"byte-lite": runs.trained("byte-lite").summary}
+    finished, names = {"byte-lite": runs.trained("byte-lite").summary}, list(paper_run.MINUTES)
     for arm in arms.GROUPS["presets"]:
         for job in experiments.jobs("presets", arm.name):
+            names.append(job.name)
             if records.has(job.name):
                 finished[arm.name] = records.read(job.name)["summary"]
     waiting = [arm.name for arm in arms.GROUPS["presets"] if arm.name not in finished]
@@ -83,12 +88,19 @@ def expected() -> str:
         one, threads = record["summary"], record["environment"]["threads"]
         scores = " | ".join(f"{records.curve(record, split)[1][-1]:.3f}" for split in SPLITS)
         reached = f"{one['steps']} of {record['config']['model']['steps']:,} steps in {_time(one['seconds'])}"
-        took = f"{reached} on {threads} threads; all would take {one['whole_run_hours']:.0f} hours"
+        took = f"cut off after {reached} on {threads} threads; all would take {one['whole_run_hours']:.0f} hours"
         lines.append(f"| `{name.removeprefix('paper/')}` | {one['parameters']:,} | {took} | {scores} |")
+    made = dict.fromkeys(_machine(records.read(name)) for name in names if records.has(name))
     theirs = {"subword-paper": "p-spin", "byte-paper": "byte", "transformer-paper": "transformer"}
     listed = ", ".join(f"{printed.PAPER['seconds'][key]:g} s (`{name}`)" for name, key in theirs.items())
-    after = f"On a GPU nothing was measured. The paper's times for a step, on hardware that it does not name: {listed}."
+    after = f"Machine: {'; '.join(filter(None, made))} (that of `byte-lite` was not noted). On a GPU nothing was "
+    after += f"measured. The paper's times for a step, on hardware that it does not name: {listed}."
     return "\n".join(lines) + "\n\n" + after
+
+
+def _machine(record: dict) -> str:
+    found = record["environment"]
+    return f"{found['processor']}, {found['cores']} cores" if "processor" in found else ""
 
 
 def _time(seconds: float) -> str:

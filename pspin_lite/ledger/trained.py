@@ -68,7 +68,7 @@ def _beyond(group: str, arm: str) -> str:
         higher = {key: experiments.score(one) for key, one in tried.items() if key[0] > lr}
         if higher:
             (rate, scale), best = min(higher.items(), key=lambda one: one[1])
-            how = f"{rate / lr:g} times the rate" + (f" and a start {scale:g} times as large" if scale != gain else "")
+            how = f"{rate / lr:g} times the rate" + (f" and {scale / gain:g} times the start" if scale != gain else "")
             edges.append(f"{best:.3f} instead of {experiments.score(tried[lr, gain]):.3f} bits per byte at {how}")
         else:
             edges.append("a higher rate was not tried")

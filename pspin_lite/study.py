@@ -8,20 +8,22 @@ from pathlib import Path
 from . import checks, experiments, files, paper_run, step_times
 from .runs import Run
 
-# Need all cores, or a quiet machine
-APART = dict.fromkeys(paper_run.MINUTES, paper_run) | {step_times.NAME: step_times}
+
+def apart() -> dict:
+    """Name -> module of what needs all cores, or a quiet machine: done only if it is named."""
+    return dict.fromkeys(paper_run.MINUTES, paper_run) | {step_times.NAME: step_times}
 
 
 def main(
     only: list[str], out: str, minutes: float | None = None, listing: bool = False, repeat: bool = False
 ) -> str | None:
-    """Of runs that are named, or GROUP/ARM or GROUP; none: all but those APART.
+    """Of runs that are named, or GROUP/ARM or GROUP; none: all but those apart.
     -> what stopped the work early, if anything did."""
     if minutes is not None and (not minutes > 0 or listing or repeat):
         raise checks.wrong("--minutes", f"{minutes:g}", "a number above 0, with neither --list nor --again beside it")
     if listing and repeat:
         raise checks.wrong("--list", "--again beside it", "one of the two")
-    known = [name for name, _ in experiments.plan()] + list(APART)
+    known = [name for name, _ in experiments.plan()] + list(apart())
     for prefix in only:
         _known(prefix, known)
     named = [name for name in known if experiments.wanted(name, only)]
@@ -30,8 +32,8 @@ def main(
         return _list(named)
     if repeat:
         return _beside(there if only else [], Path(out))
-    done, stopped = experiments.work(only, Path(out), minutes) if set(named) - set(APART) else (0, None)
-    for name, module in APART.items():
+    done, stopped = experiments.work(only, Path(out), minutes) if set(named) - set(apart()) else (0, None)
+    for name, module in apart().items():
         if only and name in named and name not in there and not stopped:
             done, stopped = done + 1, module.main(name, Path(out))
     if not done and not stopped:
@@ -76,7 +78,7 @@ def _beside(names: list[str], out: Path) -> str | None:
     for name in names:
         folder = next(folder for i in itertools.count(1) if not _over(name, folder := out / f"{name}-again-{i}"))
         try:
-            found = APART.get(name, experiments).again(name, folder)
+            found = apart().get(name, experiments).again(name, folder)
         except experiments.Interrupted as stopped:
             return str(stopped)
         print(f"{name}: {_result(found)}, on record {_result(files.read_json(_path(name)))}", flush=True)

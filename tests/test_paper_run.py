@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import pytest
@@ -75,6 +76,17 @@ def test_the_command_keeps_a_record(preset, tmp_path, monkeypatch, capsys):
     assert paper_run.main(name, tmp_path) == "SIGTERM"
     assert capsys.readouterr().out == "", "stopped before its time: nothing to record yet"
     assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 128 + signal.SIGTERM
+
+
+def test_stored_records_are_of_the_presets_and_of_unchanged_code():
+    for name in filter(records.has, paper_run.MINUTES):
+        found = records.read(name)
+        assert ps.config.from_dict(found["config"]["model"]) == ps.preset(name.removeprefix("paper/"))
+        assert {key: found["config"]["training"][key] for key in paper_run.SETTINGS} == paper_run.SETTINGS
+        assert all(re.fullmatch("[0-9a-f]{40}", commit) for _, commit in found["environment"]["commits"])
+        assert found["summary"]["seconds"] >= 60 * paper_run.MINUTES[name], "its whole time"
+        assert found["summary"]["steps"] == len(found["loss"]) == found["validation"][-1]["step"]
+        assert (experiments.RECORDS / f"{name}.json").stat().st_size < 150_000
 
 
 def test_another_name_is_refused(capsys):

@@ -256,6 +256,20 @@ BUGS = [
         "test_continual.py::test_online_counts_what_is_new",
     ),
     Bug(
+        "sequences of a mixed order taken for steps",
+        "continual",
+        "np.argsort(sequences.permutation(len(mixed), seed, 0))",
+        "sequences.permutation(len(mixed), seed, 0)",
+        "test_continual.py::test_what_the_order_gains_is_taken_on_the_same_sequences",
+    ),
+    Bug(
+        "a run cut off keeps its last regular validation",
+        "paper_run",
+        'if found["validation"][-1]["step"] != last:',
+        "if False:",
+        "test_paper_run.py::test_it_stops_when_the_time_of_its_steps_is_over",
+    ),
+    Bug(
         "context that is not cut off",
         "evaluation",
         "tokens[:, p - c + 1 : p + 1]",

@@ -11,6 +11,7 @@ import pytest
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from pspin_lite import arms, costs, experiments, explore_attractor, figures, files, ledger, records, runs
+from pspin_lite.__main__ import main
 from pspin_lite.config import preset
 from pspin_lite.ledger import counted, dynamics, equilibrium, front, in_time, printed, recipes, trained
 
@@ -514,6 +515,16 @@ def test_what_to_expect_comes_from_runs():
     shipped = runs.trained("byte-lite").summary["validation"]["held-out"]["bits_per_byte"]
     assert f"| {shipped:.3f} |" in text
     assert len(text.splitlines()) >= 3
+
+
+def test_the_command_says_what_is_wrong_in_one_line(monkeypatch, capsys, tmp_path):
+    assert main(["ledger"]) == 0
+    assert "repeat: python -m pspin_lite" in capsys.readouterr().out
+    monkeypatch.setattr(ledger, "HERE", tmp_path)
+    assert main(["ledger"]) == 1
+    said = capsys.readouterr().err
+    assert "results.json" in said
+    assert said.count("\n") == 1
 
 
 def test_the_table_has_every_claim():

@@ -9,7 +9,7 @@ import torch
 from helpers import message
 
 import pspin_lite as ps
-from pspin_lite import stability
+from pspin_lite import records, stability
 from pspin_lite.trainer import PROBE_STEPS
 
 
@@ -98,3 +98,24 @@ def test_probes_change_nothing_and_are_the_same_after_a_stop(tmp_path, texts):
     again = ps.resume(newest, show=False)
     assert again.metrics("probe") == probed.metrics("probe")
     assert [record["scale"] for record in again.metrics("noise")] == [record["scale"] for record in noise]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("smoke/p-spin/seed-1", "60 steps"), ("continual/p-spin-time/seed-1", "no probes")]
+)
+def test_records_without_what_is_measured_are_refused(name, words):
+    with pytest.raises(ValueError) as raised:
+        stability.measures(records.read(name))
+    assert "record: got" in message(raised)
+    assert words in message(raised)
+
+
+def test_own_jitter_of_the_last_steps():
+    """Calm at level, wild at the end: the part that is asked for is what is measured."""
+    random = np.random.default_rng(1)
+    runs = {}
+    for name in "abc":
+        own = np.where(np.arange(3000) < 2500, 0.01, 0.2) * random.normal(size=3000)
+        runs[name] = dict(loss=own.tolist(), config=dict(model=dict(warmup=100, cooldown=500, steps=3000)))
+    assert stability.own_jitter(runs, "a", "abc") == pytest.approx(0.01, rel=0.2)
+    assert stability.own_jitter(runs, "a", "abc", last=400) == pytest.approx(0.2, rel=0.3)

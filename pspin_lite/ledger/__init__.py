@@ -177,7 +177,7 @@ def tallied(found: dict[str, Measured]) -> str:
         listed = ", ".join(f"{count} {MARKS[verdict]} {verdict}" for verdict, count in counts if count)
         parts.append(f"{len(ids)} {kind}: {listed}")
     changed = sum(bool(claim.was) for claim in claims())
-    return "; ".join(parts) + f". By an earlier criterion {changed} would have another verdict."
+    return "; ".join(parts) + f". {changed} of them had another verdict by a criterion that was changed later."
 
 
 def main(write_it: bool) -> int:

@@ -93,8 +93,11 @@ def expected() -> str:
     made = dict.fromkeys(_machine(records.read(name)) for name in names if records.has(name))
     theirs = {"subword-paper": "p-spin", "byte-paper": "byte", "transformer-paper": "transformer"}
     listed = ", ".join(f"{printed.PAPER['seconds'][key]:g} s (`{name}`)" for name, key in theirs.items())
-    after = f"Machine: {'; '.join(filter(None, made))} (that of `byte-lite` was not noted). On a GPU nothing was "
-    after += f"measured. The paper's times for a step, on hardware that it does not name: {listed}."
+    known = "; ".join(filter(None, made))
+    after = f"Machine: {known} (that of the other rows was not noted). " if known else ""
+    after += (
+        f"On a GPU nothing was measured. The paper's times for a step, on hardware that it does not name: {listed}."
+    )
     return "\n".join(lines) + "\n\n" + after
 
 

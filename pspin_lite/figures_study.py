@@ -50,7 +50,8 @@ def _curves(panel, runs: Runs, unit: str, split: str) -> dict[str, tuple[np.ndar
         panel.fill_between(x, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
         shown[name] = x, bits
     panel.set_xscale("log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    wide = max(x[-1] for x, _ in shown.values()) / min(x[0] for x, _ in shown.values()) > 50 if shown else False
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 3) if wide else (1, 2, 5)))
     panel.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
     panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel(label)
@@ -68,7 +69,7 @@ def learning(runs: Runs, split: str = records.SPLIT) -> tuple[Figure, dict[str, 
             shown.setdefault(name, {"bits": bits})[unit] = x
     for panel in (panels[0], panels[2]):
         panel.set_ylabel("bits per byte")
-    panels[0].legend()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure, shown
 
 
@@ -119,7 +120,8 @@ def front(
         _curves(panel, runs, "sequences", records.SPLIT)
         panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}, over sequences, the paper's axis")
         panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
-        panel.legend(loc=("lower left", "upper right")[row % 2])  # where these curves leave room
+    named = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named, loc="outside lower left", ncols=4)
     shown, panels = {}, []
     for row, (alphabet, arms) in enumerate(ends.items()):
         panels.append(figure.add_subplot(right[row]))
@@ -141,7 +143,7 @@ def raw_losses(losses: Mapping[str, np.ndarray], window: int = 100) -> tuple[Fig
         colour = look["color"]
         smooth = np.convolve(values, np.ones(window) / window, mode="valid")
         panel.plot(np.arange(1, len(values) + 1), values, color=colour, alpha=0.25, linewidth=0.5)
-        panel.plot(np.arange(window, len(values) + 1), smooth, color=colour)
+        panel.plot(np.arange(len(smooth)) + (window + 1) / 2, smooth, color=colour)  # in the middle of its steps
         panel.set_title(name)
         panel.set_xlabel("step")
         shown[name] = smooth

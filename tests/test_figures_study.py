@@ -60,8 +60,8 @@ def test_the_front_has_curves_and_dots():
     assert shown["subwords"]["good"].tolist() == [1.5]
     upper, lower = (np.diff(axis.get_xlim()) for axis in figure.axes[2:])
     assert upper == pytest.approx(lower), "distances can be compared"
-    for panel in figure.axes[:2]:
-        assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-spin", "transformer"]
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["p-spin", "transformer"], "once, of both panels"
     assert [panel.get_title().split(",")[0] for panel in figure.axes] == ["subwords", "bytes"] * 2
 
 

@@ -13,8 +13,8 @@ MARKED = "<!-- {}: written by python -m pspin_lite ledger --write -->", "<!-- en
 LINES = {  # arm and batch size -> name in the figure
     ("p-spin", 1): "p-Spin, batch 1",
     ("transformer", 1): "Transformer, batch 1",
-    ("transformer", 64): "Transformer, batch 64",
     ("p-spin", 64): "p-Spin, batch 64",
+    ("transformer", 64): "Transformer, batch 64",
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")

@@ -14,6 +14,7 @@ from .trained import BOTH, CLOSE, beyond, compared, pair, wants, within
 RECIPES = (
     ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; it passes p-Spin's end {passed}"
 )
+ALIKE = ". Both: batch 64, 64,000 sequences"
 COOLDOWN = (
     ". The rate comes down over {slow:.0%} of the steps at batch 64, over {fast:.1%} at batch 1 (the paper gives the "
     "latter only)"
@@ -125,6 +126,8 @@ MEASURES = {
     "eight-times": headline("subwords"),
     "eight-times-bytes": headline("bytes"),
     "asymptote": asymptote,
+    "control-64": compared(("subwords-64", "p-spin"), ("subwords-64", "transformer"), ALIKE),
+    "control-64-bytes": compared(("bytes-64", "p-spin"), ("bytes-64", "transformer"), ALIKE),
     "large-batch": large_batch("subwords"),
     "large-batch-bytes": large_batch("bytes"),
     "bytes-behind": bytes_behind,

@@ -187,7 +187,7 @@ def chaotic() -> Measured:
         "raw jitter in nats, gradient norm over its median (99th percentile; largest) and steps that do harm, at batch "
         "1, in brackets the range of seeds: p-Spin {p_spin}; Transformer {transformer}; SwiGLU {swiglu} (learning "
         "rates {rates}). With subwords: p-Spin {s_p_spin}; Transformer {s_transformer}; SwiGLU {s_swiglu} (learning "
-        "rates {s_rates}). At batch 64 the Transformer's raw jitter is {large:.2f} nats"
+        "rates {s_rates}). With bytes at batch 64 the Transformer's raw jitter is {large:.2f}"
     )
     values = {f"{name[0]}{i}": found[name][key] for name in found for i, key in enumerate(FOUR)}
     listed = lambda name, group: ", ".join(  # noqa: E731

@@ -90,11 +90,13 @@ def expected() -> str:
         reached = f"{one['steps']} of {record['config']['model']['steps']:,} steps in {_time(one['seconds'])}"
         took = f"cut off after {reached} on {threads} threads; all would take {one['whole_run_hours']:.0f} hours"
         lines.append(f"| `{name.removeprefix('paper/')}` | {one['parameters']:,} | {took} | {scores} |")
-    made = dict.fromkeys(_machine(records.read(name)) for name in names if records.has(name))
+    made = {}
+    for name in filter(records.has, names):
+        made.setdefault(_machine(records.read(name)), []).append(f"`{name.split('/')[1]}`")
+    noted = "; ".join(f"{machine}: {', '.join(which)}" for machine, which in made.items() if machine)
     theirs = {"subword-paper": "p-spin", "byte-paper": "byte", "transformer-paper": "transformer"}
     listed = ", ".join(f"{printed.PAPER['seconds'][key]:g} s (`{name}`)" for name, key in theirs.items())
-    known = "; ".join(filter(None, made))
-    after = f"Machine: {known} (that of the other rows was not noted). " if known else ""
+    after = f"Machines, where they were noted: {noted}. " if noted else ""
     after += (
         f"On a GPU nothing was measured. The paper's times for a step, on hardware that it does not name: {listed}."
     )

@@ -18,7 +18,7 @@ def made(bits, loss=(1.0,) * 8, order="time of 8"):
     validation = [
         dict(step=4 * s, split=year, bits_per_byte=bits[e][s]) for s in range(3) for e, year in enumerate(YEARS)
     ]
-    config = dict(model=dict(lr=1e-3))
+    config = dict(model=dict(lr=1e-3, gain=1.0))
     return dict(config=config, validation=validation, loss=list(loss), data=dict(train=dict(order=order)))
 
 

@@ -62,14 +62,16 @@ def followed() -> Measured:
     text = (
         "online bits per byte over 236 years in order, after the warm-up: p-Spin {p_spin:.3f}, same-size K = 0 "
         "{k0_same_size:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}; p-Spin against the Transformer "
-        "{gap:+.3f} ± {width:.3f}, against K = 0 {k_gap:+.3f} ± {k_width:.3f} (which started at half the scale). Most "
-        "of that is how well they predict at all: in order the text costs p-Spin {g_p_spin:.3f} less than the same "
-        "sequences mixed, same-size K = 0 {g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, the Transformer "
+        "{gap:+.3f} ± {width:.3f}, against K = 0 {k_gap:+.3f} ± {k_width:.3f} (which started at {scale:g} times the "
+        "scale). Most of that is how well they predict at all: in order the text costs p-Spin {g_p_spin:.3f} less than "
+        "the same sequences mixed, same-size K = 0 {g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, the Transformer "
         "{g_transformer:.3f} (p-Spin against it {g_gap:+.3f} ± {g_width:.3f}). In the {bin} steps after the text has "
         "reached an era, that era costs less than after as many sequences mixed, by {l_p_spin:.3f}, "
         "{l_k0_same_size:.3f}, {l_swiglu:.3f} and {l_transformer:.3f} (p-Spin against the Transformer {l_gap:+.3f} ± "
         "{l_width:.3f})" + RATES
     )
+    start = {model: records.seeds(continual.GROUP, f"{model}-time")[1]["config"]["model"]["gain"] for model in cost}
+    values |= dict(scale=start["k0-same-size"] / start["p-spin"])
     gain = {model: continual.gain_of_order(model) for model in continual.models()}
     values |= rates() | named("g_", {model: records.mean(x) for model, x in gain.items()})
     just_after = list(continual.BINS).index(0)

@@ -125,7 +125,7 @@ def isolates() -> Measured:
     text = (
         "p-Spin: batch {batch}, {steps:,} steps, {seen:,} sequences. Baseline: batch {b_batch}, {b_steps:,} steps, "
         "{b_seen:,} sequences. Batch size, number of steps and text change together with the architecture, and no run "
-        "of the paper changes one of them alone (our controls do)"
+        "of the paper changes one of them alone (nor ours, but for the architecture: see the controls)"
     )
     values = dict(batch=ours.batch, steps=ours.steps, seen=ours.batch * ours.steps)
     values |= dict(b_batch=theirs.batch, b_steps=theirs.steps, b_seen=theirs.batch * theirs.steps)

@@ -62,12 +62,11 @@ def _list(names: list[str]) -> None:
 
 
 def _result(record: dict) -> str:
-    """A run of the paper's size has no end, only its last validation."""
     if "seconds" in record:
         return f"{sum(record['seconds'].values()):.2f} s for one step of each arm"
-    ended = record["summary"] is None or "validation" in record["summary"]
-    bits = experiments.score(record) if ended else record["validation"][-1]["bits_per_byte"]
-    return f"{bits:.4f} bits/byte" + ("" if ended else f" after {record['summary']['steps']} steps")
+    bits, summary = f"{experiments.score(record):.4f} bits/byte", record["summary"]
+    cut_off = summary is not None and summary["steps"] < record["config"]["model"]["steps"]
+    return f"{bits} after {summary['steps']} steps" if cut_off else bits
 
 
 def _beside(names: list[str], out: Path) -> str | None:

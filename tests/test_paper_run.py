@@ -16,16 +16,25 @@ NAME = "paper/byte-smoke"
 SETTINGS = dict(validate_every=5, validate_tokens=256, final_tokens=256)
 
 
-def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path):
+@pytest.fixture
+def little(monkeypatch):
+    monkeypatch.setattr(paper_run, "FINAL_TOKENS", 1024)
+
+
+def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path, little):
     cut = paper_run.work(NAME, tmp_path / NAME, minutes=1e-9, **SETTINGS)
     assert (cut.stopped, cut.summary) == (None, None), "cut off by the clock, not finished"
     found = paper_run.record(NAME, cut)
     assert found["summary"]["steps"] == 1, "the first step is over the limit"
     steps, bits = records.curve(found)
-    assert steps.tolist() == [0, 1], "validated where it was cut off, and not only where it is due"
-    assert bits[0] != bits[1]
-    held_out = cut.data()["held-out"]
-    assert bits[1] == pytest.approx(ps.evaluate(cut.model, held_out, 256 // cut.cfg.context)["bits_per_byte"], rel=1e-5)
+    assert steps.tolist() == [0], "validated where it is due"
+    scores, data = found["summary"]["validation"], cut.data()
+    assert set(scores) == {"held-out", "recent"}
+    for split, score in scores.items():  # scored where it was cut off, and on more text
+        assert score == ps.evaluate(cut.model, data[split], paper_run.FINAL_TOKENS // cut.cfg.context)
+        assert score["tokens"] == paper_run.FINAL_TOKENS > SETTINGS["validate_tokens"]
+    start = ps.evaluate(cut.model, data["held-out"], SETTINGS["validate_tokens"] // cut.cfg.context)["bits_per_byte"]
+    assert abs(bits[0] - start) > 1e-6, "the step has changed the network"
     whole = paper_run.record(NAME, paper_run.work(NAME, tmp_path / NAME, minutes=60, **SETTINGS))
     assert whole["summary"]["steps"] == 30, "taken up, and finished within the time"
     assert whole["loss"][:1] == found["loss"]
@@ -48,7 +57,7 @@ def test_a_signal_is_not_the_clock(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("preset", ["byte-smoke", "subword-smoke", "transformer-smoke"])
-def test_the_command_keeps_a_record(preset, tmp_path, monkeypatch, capsys):
+def test_the_command_keeps_a_record(preset, tmp_path, monkeypatch, capsys, little):
     name = f"paper/{preset}"
     monkeypatch.setattr(experiments, "RECORDS", tmp_path / "records")
     monkeypatch.setitem(paper_run.MINUTES, name, 1e-9)
@@ -85,7 +94,8 @@ def test_stored_records_are_of_the_presets_and_of_unchanged_code():
         assert {key: found["config"]["training"][key] for key in paper_run.SETTINGS} == paper_run.SETTINGS
         assert all(re.fullmatch("[0-9a-f]{40}", commit) for _, commit in found["environment"]["commits"])
         assert found["summary"]["seconds"] >= 60 * paper_run.MINUTES[name], "its whole time"
-        assert found["summary"]["steps"] == len(found["loss"]) == found["validation"][-1]["step"]
+        assert found["summary"]["steps"] == len(found["loss"])
+        assert all(score["tokens"] == paper_run.FINAL_TOKENS for score in found["summary"]["validation"].values())
         assert (experiments.RECORDS / f"{name}.json").stat().st_size < 150_000
 
 

@@ -86,9 +86,10 @@ def expected() -> str:
     for name in filter(records.has, paper_run.MINUTES):
         record = records.read(name)
         one, threads = record["summary"], record["environment"]["threads"]
-        scores = " | ".join(f"{records.curve(record, split)[1][-1]:.3f}" for split in SPLITS)
+        scores = " | ".join(f"{one['validation'][split]['bits_per_byte']:.3f}" for split in SPLITS)
         reached = f"{one['steps']} of {record['config']['model']['steps']:,} steps in {_time(one['seconds'])}"
-        took = f"cut off after {reached} on {threads} threads; all would take {one['whole_run_hours']:.0f} hours"
+        each = f"{one['seconds_a_step']:.1f} s each on {threads} threads"
+        took = f"cut off after {reached}, {each}; all would take {one['whole_run_hours']:.0f} hours"
         lines.append(f"| `{name.removeprefix('paper/')}` | {one['parameters']:,} | {took} | {scores} |")
     made = {}
     for name in filter(records.has, names):

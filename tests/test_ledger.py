@@ -268,6 +268,20 @@ def test_cost_is_by_time(study, monkeypatch):
     assert "2.00 times its flops" in trained.cost().said()
 
 
+def test_a_step_is_timed_by_the_paper_and_by_us(monkeypatch):
+    """By sequence: a step of the baseline has 64."""
+    made = lambda seconds: dict(summary=dict(seconds_a_step=seconds), environment=dict(threads=2))  # noqa: E731
+    theirs, faster = printed.PAPER["seconds"], dict(printed.PAPER["seconds"], **{"p-spin": 0.2})
+    cases = ((theirs, 3.0, ledger.FAILS), (theirs, 1.0, ledger.PART), (faster, 3.0, ledger.PART))
+    for paper, ours, verdict in (*cases, (faster, 1.0, ledger.HOLDS)):
+        steps = {"paper/subword-paper": made(ours), "paper/transformer-paper": made(128.0)}
+        monkeypatch.setattr(records, "read", steps.get)
+        monkeypatch.setitem(printed.PAPER, "seconds", paper)
+        found = printed.time_a_step()
+        assert found.verdict == verdict
+        assert f"took {ours:.2f} s and 2.00 s, {ours / 2:.2f} times" in found.said()
+
+
 def test_what_lies_beyond_the_tries_is_said(monkeypatch):
     def made(lr, gain, bits):
         config = dict(model=dict(lr=lr, gain=gain))

@@ -249,6 +249,13 @@ BUGS = [
     Bug("verdict turned round", "ledger/trained", "HOLDS if high <= margin", "HOLDS if high > margin", VERDICT),
     Bug("margin against the mean", "ledger/trained", "gap.mean + gap.half_width", "gap.mean", VERDICT),
     Bug(
+        "a step of 64 sequences taken for one",
+        "ledger/printed",
+        ' / preset(f"{name}-paper").batch',
+        "",
+        "test_ledger.py::test_a_step_is_timed_by_the_paper_and_by_us",
+    ),
+    Bug(
         "what is replayed counted as new",
         "continual",
         "2 if replays else 1",

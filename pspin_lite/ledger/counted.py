@@ -230,26 +230,6 @@ def additions() -> Measured:
     return Measured(PART if exact else FAILS, text, dict(zeros=100 * (codes == 0).float().mean().item()))
 
 
-def decay() -> Measured:
-    inputs = torch.arange(-300.0, 301.0)
-    g = -torch.nn.functional.softplus(inputs)
-    zero = inputs[g == 0].max().item()
-    text = "never above 0 for inputs from {low:.0f} to {high:.0f}; in float32 it is 0 (nothing fades) up to {zero:.0f}"
-    values = dict(low=inputs[0].item(), high=inputs[-1].item(), zero=zero)
-    return Measured(HOLDS if g.max() <= 0 else FAILS, text, values)
-
-
-def carried_state() -> Measured:
-    cfg = preset("byte-lite")
-    torch.manual_seed(0)
-    model, sizes = build(cfg).eval(), {}
-    for T in (16, 512):
-        _, state = model.prefill(torch.zeros(1, T, dtype=torch.long))
-        sizes[T] = sum(s.numel() for s in state) * 4
-    text = "decoding carries {kb:.0f} kB whatever the length of the text (byte-lite, counted at 16 and 512 bytes)"
-    return Measured(HOLDS if sizes[16] == sizes[512] else FAILS, text, dict(kb=sizes[16] / 1000))
-
-
 MEASURES = {
     "compression": compression,
     "footprint-byte": lambda: footprint("byte-paper"),
@@ -265,6 +245,4 @@ MEASURES = {
     "logits-time": logits_time,
     "logits-memory": logits_memory,
     "additions": additions,
-    "decay": decay,
-    "state": carried_state,
 }

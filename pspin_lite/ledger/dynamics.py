@@ -124,7 +124,8 @@ def damped() -> Measured:
         "K = 0 that started alike, by {k0_gap:+.4f} ± {k0_width:.4f} nats). What two models share counts as the "
         "text's: held against K = 0 and full precision, p-Spin has {kin:.3f} nats and the Transformer {stranger:.3f}. "
         "In the last {last} steps, with a falling rate, p-Spin's own jitter is {late:.3f}. In all {arms} arms own "
-        "jitter lies between {low:.3f} and {high:.3f}. Learning rates, in the order above: {rates}"
+        "jitter lies between {low:.3f} and {high:.3f}. Standard deviations over seeds: at most {sd:.3f} nats and "
+        "{n_sd:.0f} sequences. Learning rates, in the order above: {rates}"
     )
     values = named("", {name: records.mean(found) for name, found in own.items()})
     values |= dict(low=min(values.values()), high=max(values.values()), arms=len(own))
@@ -140,6 +141,7 @@ def damped() -> Measured:
     order = ("p-spin", "k0-same-size", "full-precision", "swiglu", "transformer")
     late = records.mean(own_jitter("p-spin", last=LAST))
     values |= dict(last=LAST, late=late, rates=_rates("bytes-1", *order))
+    values |= dict(sd=max(map(records.spread, own.values())), n_sd=max(map(records.spread, scale.values())))
     return Measured(HOLDS if noise.clear and noise.mean < 0 else FAILS, text, values)
 
 
@@ -175,31 +177,63 @@ def gradients() -> Measured:
     return Measured(verdict, text, values)
 
 
-FOUR = ("raw jitter", "tail", "largest", "worse steps")
+FIVE = {"raw jitter": ".2f", "tail": ".2f", "largest": ".1f", "worse steps": ".0%", "noise scale": ".0f"}
 SUBWORDS = ("subwords-1/p-spin", "subwords-1/transformer", "subwords-1/swiglu")
+MEANT = (
+    "raw jitter in nats, gradient norm over its median (99th percentile; largest), steps that do harm, noise scale in "
+    "sequences, at batch 1, in brackets the range of seeds: "
+)
 
 
-@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu", "bytes-64/transformer", *SUBWORDS)
+def _five(name: str, group: str) -> str:
+    return ", ".join(_ranged(_steady(name, key, group), form) for key, form in FIVE.items())
+
+
+def _wilder(name: str) -> int:
+    """Measures by which a network with bytes is more than a tenth above p-Spin."""
+    found = {one: {key: records.mean(_steady(one, key)) for key in FIVE} for one in ("p-spin", name)}
+    return sum(found[name][key] > 1.1 * found["p-spin"][key] for key in FIVE)
+
+
+def _clipped(name: str, group: str) -> float:
+    """Share of the steps whose gradient was scaled down, over all seeds."""
+    found = list(records.seeds(group, name).values())
+    return float(np.mean([np.array(one["norm"]) > one["config"]["model"]["clip"] for one in found]))
+
+
+@wants(*(f"bytes-1/{name}" for name in HAT), "bytes-1/k0-same-size", "bytes-64/transformer", *SUBWORDS)
 def chaotic() -> Measured:
-    """What the paper says of ordinary networks at batch 1, held against p-Spin by four measures."""
-    found = {name: {key: records.mean(_steady(name, key)) for key in FOUR} for name in ("p-spin", "transformer")}
-    text = (
-        "raw jitter in nats, gradient norm over its median (99th percentile; largest) and steps that do harm, at batch "
-        "1, in brackets the range of seeds: p-Spin {p_spin}; Transformer {transformer}; SwiGLU {swiglu} (learning "
-        "rates {rates}). With subwords: p-Spin {s_p_spin}; Transformer {s_transformer}; SwiGLU {s_swiglu} (learning "
-        "rates {s_rates}). With bytes at batch 64 the Transformer's raw jitter is {large:.2f}"
+    """What the paper says of ordinary networks at batch 1, held against p-Spin by five measures."""
+    text = MEANT + (
+        "p-Spin {p_spin}; Transformer {transformer}; SwiGLU {swiglu} (learning rates {rates}). With subwords: p-Spin "
+        "{s_p_spin}; Transformer {s_transformer}; SwiGLU {s_swiglu} (learning rates {s_rates}). Of the five, "
+        "{wilder} of the Transformer's with bytes more than a tenth above p-Spin's. (p-Spin without a fixed point, "
+        "K = 0 of the same size, has a noise scale of {k0}.) Clipped to norm 1 were {c_p_spin:.1%} of p-Spin's and "
+        "{c_transformer:.1%} of the Transformer's steps with bytes, {cs_p_spin:.0%} and {cs_transformer:.0%} with "
+        "subwords. With bytes at batch 64 the Transformer's raw jitter is {large:.2f}"
     )
-    values = {f"{name[0]}{i}": found[name][key] for name in found for i, key in enumerate(FOUR)}
-    listed = lambda name, group: ", ".join(  # noqa: E731
-        _ranged(_steady(name, key, group), form) for key, form in zip(FOUR, (".2f", ".2f", ".1f", ".0%"), strict=True)
-    )
-    names = ("p-spin", "transformer", "swiglu")
-    values |= named("", {name: listed(name, "bytes-1") for name in names})
-    values |= named("s_", {name: listed(name, "subwords-1") for name in names})
-    values |= dict(rates=_rates("bytes-1", *names), s_rates=_rates("subwords-1", *names))
+    names, values = ("p-spin", "transformer", "swiglu"), {}
+    for key, group in (("", "bytes-1"), ("s_", "subwords-1")):
+        values |= named(key, {name: _five(name, group) for name in names}) | {f"{key}rates": _rates(group, *names)}
+        values |= named(f"c{key or '_'}", {name: _clipped(name, group) for name in names[:2]})
+    values |= dict(wilder=_wilder("transformer"), k0=_ranged(_steady("k0-same-size", "noise scale"), ".0f"))
     values |= dict(large=records.mean(_steady("transformer", "raw jitter", "bytes-64")))
-    wilder = sum(found["transformer"][key] > 1.1 * found["p-spin"][key] for key in FOUR)
-    return Measured(HOLDS if wilder > 2 else PART if wilder else FAILS, text, values)
+    return Measured(HOLDS if values["wilder"] > 2 else PART if values["wilder"] else FAILS, text, values)
+
+
+@wants("bytes-1/p-spin", "bytes-1/swiglu", "bytes-1/k0-same-size")
+def others_unstable() -> Measured:
+    """The two techniques that the paper builds on, without its fixed point."""
+    names = ("p-spin", "swiglu", "k0-same-size")
+    text = MEANT + (
+        "p-Spin {p_spin}; a state space with a SwiGLU {swiglu}; with ternary weights as well, and no fixed point (K = "
+        "0) {k0_same_size}. More than a tenth above p-Spin are {w_swiglu} and {w_k0_same_size} of the five (learning "
+        "rates {rates})"
+    )
+    values = named("", {name: _five(name, "bytes-1") for name in names}) | dict(rates=_rates("bytes-1", *names))
+    wilder = {name: _wilder(name) for name in names[1:]}
+    verdict = HOLDS if min(wilder.values()) > 2 else PART if min(wilder.values()) else FAILS
+    return Measured(verdict, text, values | named("w_", wilder))
 
 
 @wants("bytes-1/p-spin", "subwords-1/p-spin", "subwords-1/transformer")
@@ -249,5 +283,6 @@ MEASURES = {
     "gradients": gradients,
     "bytes-unstable": bytes_unstable,
     "chaotic": chaotic,
+    "others-unstable": others_unstable,
     "either-alphabet": either_alphabet,
 }

@@ -59,16 +59,44 @@ def exact_random() -> Measured:
     return Measured(verdict, text, {name: float(x) for name, x in values.items()})
 
 
-@wants("bytes-1/p-spin")
+GROUPS = {  # of the study
+    "bytes-1": "bytes at batch 1",
+    "subwords-1": "subwords at batch 1",
+    "bytes-64": "bytes at batch 64",
+    "subwords-64": "subwords at batch 64",
+}
+P_SPIN = [f"{group}/p-spin" for group in GROUPS]
+
+
+def _ends(name: str) -> dict[str, np.ndarray]:
+    """Of the p-Spin networks of each group, at the end of training: [seeds, layers]."""
+    of = lambda group: [records.layers(record, name)[-1] for record in records.seeds(group, "p-spin").values()]  # noqa: E731
+    return {group: np.array(of(group)) for group in GROUPS}
+
+
+def _by_group(ends: dict[str, np.ndarray]) -> tuple[str, dict[str, float]]:
+    """How many layers are below a tenth of a per cent, and the largest of each network."""
+    values, parts = {}, []
+    for group, words in GROUPS.items():
+        key, found = group.replace("-", "_"), ends[group]
+        values |= {f"{key}_few": int((found < 1e-3).sum()), f"{key}_layers": found.size}
+        values |= {f"{key}_low": float(found.max(1).min()), f"{key}_high": float(found.max(1).max())}
+        worst = f"the worst of a network {{{key}_low:.1%}} to {{{key}_high:.1%}}"
+        parts.append(f"{words} {{{key}_few}} of {{{key}_layers}}, {worst}")
+    return "; ".join(parts), values
+
+
+@wants(*P_SPIN)
 def settled() -> Measured:
     """Whether K = 5 steps reach the fixed point, at the end of training."""
-    last = np.array([records.layers(record, "residual")[-1] for record in records.seeds("bytes-1", "p-spin").values()])
+    ends = _ends("residual")
+    listed, values = _by_group(ends)
+    every = np.concatenate([found.ravel() for found in ends.values()])
     text = (
-        "at the end of training the fifth step still changes the spins by {low:.2%} to {high:.1%} of their size, by "
-        "layer and seed; by less than 0.1% in {few} of {layers}"
+        "at the end of training the fifth step still changes the spins, in {few} of {layers} layers by less than 0.1% "
+        f"of their size: {listed}"
     )
-    values = dict(low=float(last.min()), high=float(last.max()), few=int((last < 1e-3).sum()), layers=last.size)
-    return Measured(mostly(last), text, values)
+    return Measured(mostly(every), text, values | dict(few=int((every < 1e-3).sum()), layers=every.size))
 
 
 def mostly(errors: np.ndarray) -> str:
@@ -77,25 +105,22 @@ def mostly(errors: np.ndarray) -> str:
     return HOLDS if share == 1 else PART if share >= 0.5 else FAILS
 
 
-@wants("bytes-1/p-spin")
+@wants(*P_SPIN)
 def exact_trained() -> Measured:
     """In the model that ships, which was trained with the paper's recipe at T = 512; and in the study's, at the end."""
     run = runs.trained("byte-lite")
     windows = torch.cat([tokens for tokens, _ in run.data()[records.SPLIT].windows(4)])
     found = evaluation.attractors(run.model, windows, sample=256)
-    errors = found["gradient_error"]
+    errors, ends = found["gradient_error"], _ends("gradient_error")
+    listed, values = _by_group(ends)
     text = (
-        "in the trained model, layer by layer, the gradient at K = 5 is off by {e0:.4%}, {e1:.3%}, {e2:.2%} and "
-        "{e3:.0%}, with spectral radii {r0:.2f}, {r1:.2f}, {r2:.2f} and {r3:.2f}; in those of the study, at the end "
-        "and in the worst layer, by {low:.0%} to {high:.0%}. By less than 0.1% in {few} of {layers} layers"
+        "the gradient at K = 5 is off by less than 0.1% in {few} of {layers} layers. In the network that ships, layer "
+        "by layer, by {e0:.4%}, {e1:.3%}, {e2:.2%} and {e3:.0%}, with spectral radii {r0:.2f}, {r1:.2f}, {r2:.2f} and "
+        f"{{r3:.2f}}; in those of the study, at the end: {listed}"
     )
-    study = np.array(
-        [records.layers(record, "gradient_error")[-1] for record in records.seeds("bytes-1", "p-spin").values()]
-    )
-    values = {f"e{i}": error for i, error in enumerate(errors)} | {f"r{i}": r for i, r in enumerate(found["radius"])}
-    values |= dict(low=float(study.max(1).min()), high=float(study.max(1).max()))
-    every = np.array([*errors, *study.ravel()])
-    values |= dict(few=int((every < 1e-3).sum()), layers=every.size)
+    values |= {f"e{i}": error for i, error in enumerate(errors)} | {f"r{i}": r for i, r in enumerate(found["radius"])}
+    every = np.concatenate([errors, *(end.ravel() for end in ends.values())])
+    values |= dict(few=int((every < 1e-3).sum()), layers=every.size, networks=1 + sum(map(len, ends.values())))
     return Measured(mostly(every), text, values)
 
 
@@ -119,26 +144,37 @@ def _left_alone(steps: int = 400) -> tuple[float, float]:
     return min(shares), max(radii, default=float("nan"))
 
 
-@wants("bytes-1/p-spin")
-def contracts() -> Measured:
+def radii() -> dict[str, list[list[float]]]:
     """Where K = 5 steps end, at every validation but that before training: the largest radius over the tokens of one
-    window. And of the network that ships, where many steps end."""
-    metrics = [runs.trained("byte-lite").metrics("attractor")]
-    metrics += [record["attractor"] for record in records.seeds("bytes-1", "p-spin").values()]
-    radii = [[max(one["radius"]) for one in each if one["step"] > 0] for each in metrics]
-    start = max(runs.trained("byte-lite").metrics("attractor")[0]["radius"])
-    over = [sum(radius >= 1 for radius in each) for each in radii]
-    count = sum(map(len, radii))
-    share, radius = _left_alone()
+    window, of the network that ships and of the study's groups, [networks, validations] each."""
+    found = {"shipped": [runs.trained("byte-lite").metrics("attractor")]}
+    found |= {group: [one["attractor"] for one in records.seeds(group, "p-spin").values()] for group in GROUPS}
+    largest = lambda metrics: [max(one["radius"]) for one in metrics if one["step"] > 0]  # noqa: E731
+    return {name: [largest(metrics) for metrics in networks] for name, networks in found.items()}
+
+
+@wants(*P_SPIN)
+def contracts() -> Measured:
+    """Of the network that ships, where many steps end, too."""
+    found, (share, radius) = radii(), _left_alone()
+    over = {name: sum(x >= 1 for each in networks for x in each) for name, networks in found.items()}
+    count = {name: sum(map(len, networks)) for name, networks in found.items()}
+    values = dict(over=sum(over.values()), count=sum(count.values()), trained=sum(map(len, found.values())))
+    values |= dict(start=max(runs.trained("byte-lite").metrics("attractor")[0]["radius"]))
+    values |= dict(share=share, radius=radius, tokens=LEFT_ALONE)
+    parts = []
+    for name, words in ({"shipped": "the one that ships"} | GROUPS).items():
+        key = name.replace("-", "_")
+        values |= {f"{key}_over": over[name], f"{key}_count": count[name], f"{key}_most": max(map(max, found[name]))}
+        parts.append(f"{words} {{{key}_over}} of {{{key}_count}}, at most {{{key}_most:.2f}}")
     text = (
-        "spectral radius where five steps end: at most {largest:.2f}, and 1 or more in {over} of {count} validations "
-        "(of {trained} networks: {each}). It starts at {start:.2f}; training drives it up. Left to go on for 400 "
-        "steps, {share:.0%} of {tokens} tokens settle in the network that ships, at points with radii up to "
-        "{radius:.2f}"
+        "spectral radius where five steps end: 1 or more in {over} of {count} validations of {trained} networks ("
+        + "; ".join(parts)
+        + "). It starts at {start:.2f}; training drives it up. Left to go on for 400 steps, {share:.0%} of {tokens} "
+        "tokens settle in the network that ships, at points with radii up to {radius:.2f}"
     )
-    values = dict(largest=max(map(max, radii)), count=count, over=sum(over), each=", ".join(map(str, over)))
-    values |= dict(trained=len(radii), start=start, share=share, radius=radius, tokens=LEFT_ALONE)
-    return Measured(HOLDS if not sum(over) else PART if sum(over) < count / 2 else FAILS, text, values)
+    verdict = HOLDS if not values["over"] else PART if values["over"] < values["count"] / 2 else FAILS
+    return Measured(verdict, text, values)
 
 
 COUNTED = {"lipschitz": lipschitz, "energy": energy, "exact-random": exact_random}

@@ -8,7 +8,10 @@ from .trained import CLOSE, named, wants, within
 
 IN_TIME = [f"{continual.GROUP}/{model}-time" for model in continual.models()]
 MIXED = [f"{continual.GROUP}/{model}-mixed" for model in continual.models()]
-RATES = ". Constant learning rates, the best of each: {r_p_spin:g}, {r_k0_same_size:g}, {r_swiglu:g}, {r_transformer:g}"
+RATES = (
+    ". Constant learning rates, taken over from the tries of bytes-1, where they fall at the end: {r_p_spin:g}, "
+    "{r_k0_same_size:g}, {r_swiglu:g}, {r_transformer:g}. Standard deviations over seeds: at most {sd:.3f}"
+)
 ALL = [f"{continual.GROUP}/{arm.name}" for arm in arms.GROUPS[continual.GROUP]]
 
 
@@ -41,6 +44,7 @@ def retention() -> Measured:
         "above its best" + RATES
     )
     values |= rates() | dict(windows=arms.arm(continual.GROUP, "p-spin-time").cfg.steps)
+    values |= dict(sd=max(records.spread(x) for found in (lost, order) for x in found.values()))
     calm = {model: all(gap.clear and gap.mean < 0 for gap in both) for model, both in gaps.items()}
     kept = all(_highest(found["p-spin"]) < CLOSE for found in (lost, order))
     return Measured(HOLDS if kept or all(calm.values()) else PART if calm["transformer"] else FAILS, text, values)
@@ -62,9 +66,11 @@ def followed() -> Measured:
     text = (
         "online bits per byte over 236 years in order, after the warm-up: p-Spin {p_spin:.3f}, same-size K = 0 "
         "{k0_same_size:.3f}, SwiGLU {swiglu:.3f}, Transformer {transformer:.3f}; p-Spin against the Transformer "
-        "{gap:+.3f} ± {width:.3f}, against K = 0 {k_gap:+.3f} ± {k_width:.3f} (which started at {scale:g} times the "
-        "scale). Most of that is how well they predict at all: in order the text costs p-Spin {g_p_spin:.3f} less than "
-        "the same sequences mixed, same-size K = 0 {g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, the Transformer "
+        "{gap:+.3f} ± {width:.3f}, against K = 0 {k_gap:+.3f} ± {k_width:.3f}, and mixed {m_gap:+.3f} ± "
+        "{m_width:.3f} (K = 0 started at {scale:g} times the scale; in tries of bytes-1 that started alike, at the "
+        "same rate, p-Spin ends at {alike:.3f} and it at {alike_k0:.3f}). Most of that is how well they predict at "
+        "all: in order the text costs p-Spin {g_p_spin:.3f} less than the same sequences mixed, same-size K = 0 "
+        "{g_k0_same_size:.3f}, SwiGLU {g_swiglu:.3f}, the Transformer "
         "{g_transformer:.3f} (p-Spin against it {g_gap:+.3f} ± {g_width:.3f}). In the {bin} steps after the text has "
         "reached an era, that era costs less than after as many sequences mixed, by {l_p_spin:.3f}, "
         "{l_k0_same_size:.3f}, {l_swiglu:.3f} and {l_transformer:.3f} (p-Spin against the Transformer {l_gap:+.3f} ± "
@@ -79,6 +85,10 @@ def followed() -> Measured:
     values |= named("l_", {model: records.mean(x) for model, x in lead.items()}) | dict(bin=continual.BIN)
     beside = {"": gaps["transformer"], "k_": gaps["k0-same-size"]}
     beside |= {f"{key}_": records.difference(x["p-spin"], x["transformer"]) for key, x in (("g", gain), ("l", lead))}
+    mixed = {model: continual.followed(model, "mixed") for model in ("p-spin", "k0-same-size")}
+    beside |= {"m_": records.difference(mixed["p-spin"], mixed["k0-same-size"])}
+    alike = [records.rates("bytes-1", model)[values["r_p_spin"]] for model in mixed]
+    values |= dict(alike=alike[0], alike_k0=alike[1], sd=max(map(records.spread, cost.values())))
     for key, gap in beside.items():
         values |= {f"{key}gap": gap.mean, f"{key}width": gap.half_width}
     best = all(gap.clear and gap.mean < 0 for gap in gaps.values())

@@ -8,11 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import arms, experiments, records
-from . import FAILS, HOLDS, PART, UNTESTABLE, Measured
+from ..config import preset
+from . import FAILS, HOLDS, PART, UNTESTABLE, WAITS, Measured
 from .trained import BOTH, CLOSE, beyond, compared, pair, wants, within
 
 RECIPES = (
-    ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; it passes p-Spin's end {passed}"
+    ". p-Spin: 8,000 sequences; Transformer: 64,000, {passes:.1f} passes over the text; it passes p-Spin's end "
+    "{passed}, where the Transformer itself ends at batch 1 {own}"
 )
 ALIKE = ". Both: batch 64, 64,000 sequences"
 COOLDOWN = (
@@ -28,14 +30,26 @@ def _cooldown(group: str) -> dict[str, float]:
 
 def overtaken(one: tuple[str, str], other: tuple[str, str]) -> float:
     """Sequences after which the other's mean curve is where the first one's ends; infinite if it never is."""
-    end = np.mean([records.curve(record)[1][-1] for record in records.seeds(*one).values()])
-    found = list(records.seeds(*other).values())
-    bits = np.mean([records.curve(record)[1] for record in found], 0)
-    sequences = records.axis(found[0], records.curve(found[0])[0], "sequences")
+    end, (sequences, bits) = _end(*one), _mean_curve(*other)
     after = int(np.argmax(bits <= end))
     if bits[after] > end:
         return math.inf
     return float(np.interp(-end, -bits[max(0, after - 1) : after + 1], sequences[max(0, after - 1) : after + 1]))
+
+
+def _mean_curve(group: str, arm: str) -> tuple[np.ndarray, np.ndarray]:
+    """(sequences, bits per byte), the mean over seeds."""
+    found = list(records.seeds(group, arm).values())
+    bits = np.mean([records.curve(record)[1] for record in found], 0)
+    return records.axis(found[0], records.curve(found[0])[0], "sequences"), bits
+
+
+def _after_sequences(group: str, arm: str, sequences: int) -> float:
+    return float(np.interp(sequences, *_mean_curve(group, arm)))
+
+
+def _end(group: str, arm: str) -> float:
+    return float(_mean_curve(group, arm)[1][-1])
 
 
 def headline(alphabet: str) -> Callable:
@@ -43,16 +57,50 @@ def headline(alphabet: str) -> Callable:
     ours, theirs = (f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")
     plain = compared(ours, theirs)
 
-    @wants("/".join(ours), "/".join(theirs))
+    @wants("/".join(ours), "/".join(theirs), f"{ours[0]}/{theirs[1]}")
     def measured() -> Measured:
         found, after = plain(), overtaken(ours, theirs)
         data = records.seeds(*theirs)[arms.SEEDS[0]]["data"]["train"]
         values = dict(passes=64_000 * (data["length"] + 1) / data["tokens"]) | _cooldown(theirs[0])
-        values |= dict(passed=f"after about {float(f'{after:.3g}'):,.0f}" if math.isfinite(after) else "never")
+        values |= dict(passed=_after(after), own=_after(overtaken((ours[0], theirs[1]), theirs)))
         text = found.text.removesuffix("{edge}") + RECIPES + COOLDOWN + "{edge}"
         return Measured(found.verdict, text, found.values | values)
 
     return measured
+
+
+def _after(sequences: float) -> str:
+    return f"after about {float(f'{sequences:.2g}'):,.0f}" if math.isfinite(sequences) else "never"
+
+
+def at_the_papers_rate() -> Measured:
+    """The paper's comparison with presets as they are: both learn at the rate that it gives for p-Spin. One seed."""
+    names = {"p_spin": "subword-lite", "transformer": "transformer-lite"}
+    gone = [name for name in names.values() if not records.has(f"presets/{name}/seed-{preset(name).seed}")]
+    if gone:
+        return Measured(WAITS, "{count} runs to do: {names}", dict(count=len(gone), names=", ".join(gone)))
+    found = {key: records.read(f"presets/{name}/seed-{preset(name).seed}") for key, name in names.items()}
+    ends = {key: one["summary"]["validation"] for key, one in found.items()}
+    values = {key: end[records.SPLIT]["bits_per_byte"] for key, end in ends.items()}
+    values |= {f"recent_{key}": end["recent"]["bits_per_byte"] for key, end in ends.items()}
+    model, data = found["transformer"]["config"]["model"], found["transformer"]["data"]["train"]
+    values |= dict(gap=values["p_spin"] - values["transformer"], rate=model["lr"], window=model["context"])
+    values |= dict(tried=arms.CONTEXT)
+    values |= dict(passes=model["batch"] * model["steps"] * (model["context"] + 1) / data["tokens"])
+    tried = {key: records.rates(group, arm) for key, group, arm in
+             (("p_spin", "subwords-1", "p-spin"), ("transformer", "subwords-64", "transformer"))}  # fmt: skip
+    values |= {f"low_{key}": rates[model["lr"]] for key, rates in tried.items()}
+    values |= {f"high_{key}": rates[arms.RATES[-1]] for key, rates in tried.items()} | dict(highest=arms.RATES[-1])
+    values |= {f"gain_{key}": values[f"low_{key}"] - values[f"high_{key}"] for key in tried}
+    text = (
+        "p-Spin {p_spin:.3f}, Transformer {transformer:.3f} bits per byte ({gap:+.3f}; on recent speeches "
+        "{recent_p_spin:.3f} and {recent_transformer:.3f}), one seed, windows of {window} tokens, {passes:.1f} passes "
+        "over the text for the Transformer. Both learn at {rate:g}, the paper's rate for p-Spin; for the baseline it "
+        "gives none. In the tries, with windows of {tried}, a rate of {highest:g} instead takes p-Spin from "
+        "{low_p_spin:.3f} to {high_p_spin:.3f}, the Transformer at batch 64 from {low_transformer:.3f} to "
+        "{high_transformer:.3f}"
+    )
+    return Measured(HOLDS if values["gap"] <= CLOSE else FAILS, text, values)
 
 
 @wants("subwords-64/transformer", "subwords-1/transformer")
@@ -96,8 +144,14 @@ def large_batch(alphabet: str) -> Callable:
         apart = records.difference(by_seed["p-spin"], by_seed["transformer"])
         text = (
             "p-Spin at batch 1 with 8,000 sequences, and at batch 64 with 64,000: " + BOTH + ". The same change makes "
-            "{other:+.3f} ± {other_width:.3f} for the Transformer; p-Spin loses {apart:+.3f} ± {apart_width:.3f} more"
+            "{other:+.3f} ± {other_width:.3f} for the Transformer; p-Spin loses {apart:+.3f} ± {apart_width:.3f} more. "
+            "After 8,000 sequences, all that batch 1 gets, p-Spin is at {early_p_spin:.2f} at batch 64 and ends at "
+            "{end_p_spin:.2f} at batch 1, the Transformer at {early_transformer:.2f} and {end_transformer:.2f} (on a "
+            "smaller part of the text; batch 64 still at its full rate)"
         )
+        for name in ("p-spin", "transformer"):
+            key = name.replace("-", "_")
+            values |= {f"early_{key}": _after_sequences(large, name, 8000), f"end_{key}": _end(small, name)}
         values |= dict(other=other.mean, other_width=other.half_width, apart=apart.mean, apart_width=apart.half_width)
         values |= _cooldown(large) | dict(edge=beyond(*every))
         part = apart.clear and apart.mean < 0
@@ -125,6 +179,7 @@ def bytes_behind() -> Measured:
 MEASURES = {
     "eight-times": headline("subwords"),
     "eight-times-bytes": headline("bytes"),
+    "eight-times-untuned": at_the_papers_rate,
     "asymptote": asymptote,
     "control-64": compared(("subwords-64", "p-spin"), ("subwords-64", "transformer"), ALIKE),
     "control-64-bytes": compared(("bytes-64", "p-spin"), ("bytes-64", "transformer"), ALIKE),

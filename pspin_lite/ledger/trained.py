@@ -69,7 +69,9 @@ def _beyond(group: str, arm: str) -> str:
         if higher:
             (rate, scale), best = min(higher.items(), key=lambda one: one[1])
             how = f"{rate / lr:g} times the rate" + (f" and {scale / gain:g} times the start" if scale != gain else "")
-            edges.append(f"{best:.3f} instead of {experiments.score(tried[lr, gain]):.3f} bits per byte at {how}")
+            here = experiments.score(tried[lr, gain])
+            last = rate == max(key[0] for key in higher) and best < here
+            edges.append(f"{best:.3f} instead of {here:.3f} bits per byte at {how}" + last * ", a higher one untried")
         else:
             edges.append("a higher rate was not tried")
     if gain == arms.SCALES[-1]:
@@ -119,24 +121,41 @@ def named(prefix: str, found: dict[str, float]) -> dict[str, float]:
     return {prefix + name.replace("-", "_"): x for name, x in found.items()}
 
 
-@wants("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu", "bytes-1/attention")
-def credit() -> Measured:
-    """What more context is worth: the same bytes, predicted from 8 and from 64 bytes before them."""
-    values = {}
-    for name in ("p-spin", "transformer", "swiglu", "attention"):
-        contexts, nats = records.by_context("bytes-1", name)
-        ends = [dict(enumerate(nats[:, contexts.index(length)])) for length in (8, 64)]
-        gain, key = records.difference(*ends), name.replace("-", "_")
-        values |= {key: gain.mean, f"{key}_width": gain.half_width}
-    text = (
-        "from 8 bytes of context to 64 the loss of the same bytes falls by {p_spin:.3f} ± {p_spin_width:.3f} nats "
-        "(p-Spin), {transformer:.3f} ± {transformer_width:.3f} (Transformer), {swiglu:.3f} ± {swiglu_width:.3f} (the "
-        "same state space with a SwiGLU), {attention:.3f} ± {attention_width:.3f} (attention with the p-Spin MLP)"
-    )
-    worth = values["p_spin"] > 0.01
-    return Measured(
-        FAILS if not worth else HOLDS if values["p_spin"] > 0.8 * values["transformer"] else PART, text, values
-    )
+NEAR, FAR = 8, 64  # tokens of context
+
+
+def gained(group: str, arm: str) -> dict[int, float]:
+    """By seed, what FAR tokens of context instead of NEAR are worth, in nats, on the same tokens."""
+    contexts, nats = records.by_context(group, arm)
+    near, far = (nats[:, contexts.index(length)] for length in (NEAR, FAR))
+    return dict(zip(records.seeds(group, arm), (near - far).tolist(), strict=True))
+
+
+def credit(alphabet: str, token: str, others: dict[str, str]) -> Callable:
+    """What more context is worth. others: arm -> what it is; beside them both recipes at batch 64."""
+    small, large = f"{alphabet}-1", f"{alphabet}-64"
+    both = dict.fromkeys(("p-spin", "transformer"))
+    names = [f"{small}/{name}" for name in both | others] + [f"{large}/{name}" for name in both]
+
+    @wants(*names)
+    def measured() -> Measured:
+        values = {}
+        for key, group, of in (("", small, both | others), ("l_", large, both)):
+            for name in of:
+                gain = records.difference(found := gained(group, name), dict.fromkeys(found, 0.0))
+                values |= named(key, {name: gain.mean, f"{name}_width": gain.half_width})
+        told = lambda name: f"{{{name}:.3f}} ± {{{name}_width:.3f}}"  # noqa: E731
+        listed = ", ".join(f"{told(name.replace('-', '_'))} ({words})" for name, words in others.items())
+        text = (
+            f"from {{near}} {token}s of context to {{far}} the loss of the same {token}s falls by {told('p_spin')} "
+            f"nats (p-Spin), {told('transformer')} (Transformer), {listed}. At batch 64: {told('l_p_spin')} (p-Spin) "
+            f"and {told('l_transformer')} (Transformer)"
+        )
+        mine = values["p_spin"]
+        verdict = FAILS if mine <= 0.01 else HOLDS if mine > 0.8 * values["transformer"] else PART
+        return Measured(verdict, text, values | dict(near=NEAR, far=FAR))
+
+    return measured
 
 
 @wants("bytes-1/p-spin", "bytes-1/transformer", "subwords-1/p-spin", "subwords-1/transformer")
@@ -160,7 +179,7 @@ def cost() -> Measured:
     return Measured(FAILS if all(slower) else PART if any(slower) else HOLDS, text, values)
 
 
-B1, S1 = "bytes-1", "subwords-1"
+B1, S1, SWIGLU = "bytes-1", "subwords-1", "the same state space with a SwiGLU"
 MEASURES = {
     "control": compared((S1, "p-spin"), (S1, "transformer"), ". Both: batch 1, 8,000 steps"),
     "control-bytes": compared((B1, "p-spin"), (B1, "transformer"), ". Both: batch 1, 8,000 steps"),
@@ -171,6 +190,7 @@ MEASURES = {
         (B1, "p-spin"), (B1, "attention"), ". State space; attention, both with the p-Spin MLP", strict=True
     ),
     "recurrence": recurrence,
-    "credit": credit,
+    "credit": credit("bytes", "byte", {"swiglu": SWIGLU, "attention": "attention with the p-Spin MLP"}),
+    "credit-subwords": credit("subwords", "token", {"swiglu": SWIGLU}),
     "cost": cost,
 }

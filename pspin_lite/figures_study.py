@@ -220,21 +220,30 @@ def contexts(
 
 @styled
 def exactness(
-    random: Mapping[int, tuple[np.ndarray, np.ndarray]], trained: Mapping[int, tuple[np.ndarray, np.ndarray]]
-) -> tuple[Figure, dict[int, np.ndarray]]:
-    """Gradient error over spectral radius, one colour for each K: random layers as lines, trained ones as dots."""
-    figure = Figure(figsize=(7.6, 4.6), layout="constrained")
-    panel, shown = figure.subplots(), {}
+    random: Mapping[int, Sequence[tuple[np.ndarray, np.ndarray]]],
+    trained: Mapping[int, tuple[np.ndarray, np.ndarray]],
+    layers: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+) -> tuple[Figure, dict[int, list[np.ndarray]]]:
+    """Gradient error, left over the spectral radius, one colour for each K: random layers as lines, one for each draw,
+    layers in training as dots; right over K, the `layers` of one network."""
+    figure = Figure(figsize=(9.4, 4.4), layout="constrained")
+    (panel, beside), shown = figure.subplots(1, 2, sharey=True, width_ratios=(5, 3)), {}
     for colour, K in zip(CYCLE, sorted(random), strict=False):
-        panel.loglog(*random[K], color=colour, label=f"K = {K}")
+        for radius, error in random[K]:
+            panel.loglog(radius, error, color=colour, linewidth=0.7)
         if K in trained:
-            panel.loglog(*trained[K], "o", color=colour, markersize=3, alpha=0.5)
-        shown[K] = random[K][1]
-    panel.plot([], [], "o", color=GREY, markersize=3, label="layers in training")
-    panel.plot([], [], color=GREY, label="random layers")
+            panel.loglog(*trained[K], "o", color=colour, markersize=3, alpha=0.4, markeredgewidth=0)
+        panel.plot([], [], color=colour, label=f"K = {K}")
+        shown[K] = [error for _, error in random[K]]
+    panel.plot([], [], "o", color=GREY, markersize=3, label="in training")
+    panel.plot([], [], color=GREY, linewidth=0.7, label="random")
     panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
     panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3))
-    panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    panel.legend(loc="lower right")
+    for marker, shade, (name, (steps, errors)) in zip("os^D", (0.75, 0.55, 0.35, 0.1), layers.items(), strict=False):
+        beside.semilogy(steps, errors, marker + "-", color=str(shade), markersize=4, label=name)
+    beside.set(xlabel="steps K")
+    beside.legend(loc="center right")
     return figure, shown
 
 

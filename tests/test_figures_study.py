@@ -103,11 +103,13 @@ def test_contexts_are_means_over_seeds():
 
 def test_exactness_draws_lines_and_dots_of_one_colour():
     line, dots = (np.array([0.1, 1.0]), np.array([1e-5, 1.0])), (np.array([0.2]), np.array([1e-4]))
-    figure, shown = draw.exactness({1: line, 5: line}, {5: dots})
-    one, five, points = figure.axes[0].lines[:3]
+    figure, shown = draw.exactness({1: [line, line], 5: [line]}, {5: dots}, {"layer 3": ([1, 5], [0.5, 1e-3])})
+    left, right = figure.axes
+    one, _, _, five, points = left.lines[:5]  # two draws, a legend's entry, a draw, dots
     assert five.get_color() == points.get_color() != one.get_color()
     assert points.get_ydata() == [1e-4]
-    assert shown[5].tolist() == [1e-5, 1.0]
+    assert [errors.tolist() for errors in shown[1]] == [[1e-5, 1.0]] * 2
+    assert right.lines[0].get_ydata().tolist() == [0.5, 1e-3]
 
 
 def test_eras_are_means_over_seeds():

@@ -179,16 +179,16 @@ def grid(
 def tuning(
     rates: Mapping[str, Mapping[float, float]], doubled: Mapping[str, Mapping[float, float]]
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Bits per byte of the tries over the learning rate, a line an arm; a star where matrices start twice as large."""
+    """Bits per byte of the tries over the learning rate, a line an arm; a star where matrices start twice as large,
+    each a little further right, so that none hides another."""
     figure = Figure(figsize=(7.6, 4.0), layout="constrained")
-    panel, shown = figure.subplots(), {}
-    drawn = looks(rates)
-    for name, found in rates.items():
+    panel, shown, drawn = figure.subplots(), {}, looks(rates)
+    for i, (name, found) in enumerate(rates.items()):
         shown[name] = np.array(list(found.values()))
         panel.plot(list(found), shown[name], marker="o", **drawn[name], label=name)
         star = dict(color=drawn[name]["color"], markersize=12, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
-        panel.plot(list(doubled[name]), list(doubled[name].values()), "*", **star)
-    panel.plot([], [], "*", color=GREY, markersize=12, label="started twice as large")
+        panel.plot([rate * 1.03**i for rate in doubled[name]], list(doubled[name].values()), "*", **star)
+    panel.plot([], [], "*", color=GREY, markersize=12, label="started twice as large\n(shifted a little)")
     ticks = sorted({rate for found in rates.values() for rate in found})
     panel.set_xscale("log")
     panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks], minor=False)
@@ -238,11 +238,12 @@ def exactness(
     panel.plot([], [], "o", color=GREY, markersize=3, label="in training")
     panel.plot([], [], color=GREY, linewidth=0.7, label="random")
     panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
-    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3))
+    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3),
+              title="layers in training, and random ones")  # fmt: skip
     panel.legend(loc="lower right")
     for marker, shade, (name, (steps, errors)) in zip("os^D", (0.75, 0.55, 0.35, 0.1), layers.items(), strict=False):
         beside.semilogy(steps, errors, marker + "-", color=str(shade), markersize=4, label=name)
-    beside.set(xlabel="steps K")
+    beside.set(xlabel="steps K", title="one trained network, other K")
     beside.legend(loc="center right")
     return figure, shown
 

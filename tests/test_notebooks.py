@@ -235,6 +235,7 @@ SOURCES = {  # of numbers that a section takes from elsewhere: claims of the led
     ("12", 5): ["cost"],
     ("12", 6): ["large-batch", "large-batch-bytes", "control", "control-bytes", "control-64", "control-64-bytes"],
     ("12", 9): ["credit"],
+    ("12", 10): ["swiglu", "swiglu-subwords"],
     ("13", 7): [6],
 }
 

@@ -28,9 +28,11 @@ def main(argv: list[str] | None = None) -> int:
     study.add_argument("only", nargs="*", metavar="NAME", help="GROUP, GROUP/ARM or one run; default: all but paper")
     study.add_argument("--list", action="store_true", help="what there is, and what is still to do")
     study.add_argument("--out", default="runs/experiments", metavar="FOLDER", help="of the runs (default: %(default)s)")
-    study.add_argument("--again", action="store_true", help="repeat what is on record of the names, and compare")
+    study.add_argument("--again", action="store_true", help="repeat what is on record of the names, beside it")
     study.add_argument("--minutes", type=float, metavar="X", help="start no further run after them")
     ledger = commands.add_parser("ledger", help="every claim of the paper, its measurement and its verdict")
+    ledger.add_argument("claims", nargs="*", metavar="CLAIM", help="measured anew; default: all, as they are stored")
+    ledger.add_argument("--records", metavar="FOLDER", help="of experiments --again: measure with these")
     ledger.add_argument("--write", action="store_true", help="measure anew, and write results and README's table")
     args = parser.parse_args(argv)
 

@@ -63,7 +63,7 @@ def experiments(args: argparse.Namespace) -> int:
 def ledger(args: argparse.Namespace) -> int:
     from . import ledger
 
-    return ledger.main(args.write)
+    return ledger.main(args.write, args.claims, args.records)
 
 
 def change(words: str) -> tuple[str, object]:

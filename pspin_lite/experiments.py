@@ -4,11 +4,12 @@
     python -m pspin_lite experiments                   all that is missing, one run after the other
     python -m pspin_lite experiments bytes-1/p-spin    that arm alone: its tries, then its seeds
     python -m pspin_lite experiments paper/byte-paper  two hours of the paper's byte model; and others (paper_run.py)
-    python -m pspin_lite experiments NAME --again      what is on record once more, beside the records
+    python -m pspin_lite experiments NAME --again      what is on record once more; the records stay as they are
 
 Several processes may work side by side: each takes a run that nobody works on. An interrupted run goes on.
 A run's name is GROUP/ARM/try-RATE-SCALE or GROUP/ARM/seed-N; its folder lies under --out, its record under
-pspin_lite/records. Everything is computed on one thread, so that two runs fit two cores and numbers repeat.
+pspin_lite/records, that of a repetition under again/records of --out (`ledger CLAIM --records FOLDER` measures with
+it). Everything is computed on one thread, so that two runs fit two cores and numbers repeat.
 """
 
 from __future__ import annotations
@@ -139,13 +140,9 @@ def work(only: list[str], out: Path, minutes: float | None = None, stop=None) ->
             if job is None or job.record.exists() or not wanted(name, only):
                 continue
             try:
-                run = training.train(job.cfg, out / job.name, show=False, stop=stop, **job.settings)
+                run, failure = _trained(job, out / job.name, stop)
             except InUse:
                 continue
-            except nonfinite.NonFinite as error:
-                run, failure = Run(out / job.name), str(error)
-            else:
-                failure = None
             if run.stopped:
                 return done, run.stopped
             keep(job, run, failure)
@@ -157,6 +154,14 @@ def work(only: list[str], out: Path, minutes: float | None = None, stop=None) ->
     return done, None
 
 
+def _trained(job: Job, folder: Path, stop=None) -> tuple[Run, str | None]:
+    """The run, and how it left the finite numbers if it did."""
+    try:
+        return training.train(job.cfg, folder, show=False, stop=stop, **job.settings), None
+    except nonfinite.NonFinite as error:
+        return Run(folder), str(error)
+
+
 def wanted(name: str, only: list[str]) -> bool:
     return not only or any(name == prefix or name.startswith(prefix + "/") for prefix in only)
 
@@ -166,9 +171,9 @@ def keep(job: Job, run: Run, failure: str | None = None) -> None:
     write(job.name, record(job, run, failure))
 
 
-def write(name: str, found: dict) -> None:
-    """A line for each entry, whatever its length."""
-    path = RECORDS / f"{name}.json"
+def write(name: str, found: dict, folder: Path | None = None) -> None:
+    """A line for each entry, whatever its length. None: with the stored ones."""
+    path = (folder or RECORDS) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{json.dumps(key)}: {json.dumps(in_json(value))}" for key, value in found.items())
     files.write_text(path, "{\n" + ",\n".join(lines) + "\n}")
@@ -184,12 +189,12 @@ def again(name: str, out: Path) -> dict:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        run = training.train(job.cfg, out, show=False, **job.settings)
+        run, failure = _trained(job, out)
     finally:
         torch.set_num_threads(threads)
     if run.stopped:
         raise Interrupted(run.stopped)
-    return record(job, run)
+    return record(job, run, failure)
 
 
 class Interrupted(KeyboardInterrupt):

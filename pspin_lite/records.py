@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -12,16 +15,65 @@ from . import arms, checks, experiments, files
 
 SPLIT = "held-out"  # whole speeches, spread over the years, that no model was trained on
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # two-sided 5% point of Student's t, by number of pairs
+_preferred: Path | None = None
+_noted: list[set[str]] = []  # a set for each `noted` that is open
+
+
+def prefer(folder: str | Path | None) -> None:
+    """Puts the records in `folder` in the place of the stored ones of the same name; all others stay. For example
+
+        records.prefer("runs/experiments/again/records")  # what `experiments NAME --again` has written
+        records.prefer(None)                              # the stored ones again
+
+    Records are read once: call it again after a further repetition. What was chosen and what is still to be run
+    (experiments.py) is decided by the stored records, whatever is preferred."""
+    global _preferred
+    if folder is not None:
+        folder = Path(folder).resolve()
+        form = "a folder laid out like pspin_lite/records, as `experiments NAME --again` writes it"
+        if not folder.is_dir():
+            raise checks.wrong("records", f"{folder}, which is no folder", form)
+        if not any((experiments.RECORDS / path.relative_to(folder)).exists() for path in folder.rglob("*.json")):
+            raise checks.wrong("records", f"{folder} with no record in it that has the name of a stored one", form)
+    _preferred = folder
+    _parsed.cache_clear()
+
+
+def preferred() -> Path | None:
+    return _preferred
+
+
+def path(name: str) -> Path:
+    """Where a record is read from. One in the preferred folder whose name no stored one has is not looked at."""
+    stored = experiments.RECORDS / f"{name}.json"
+    other = stored if _preferred is None else _preferred / f"{name}.json"
+    return other if stored.exists() and other.exists() else stored
+
+
+def read(name: str) -> dict:
+    """GROUP/ARM/RUN -> its record. Not to be written to."""
+    for names in _noted:
+        names.add(name)
+    return _parsed(path(name))
 
 
 @cache
-def read(name: str) -> dict:
-    """GROUP/ARM/RUN -> its record. Not to be written to."""
-    return files.read_json(experiments.RECORDS / f"{name}.json")
+def _parsed(path: Path) -> dict:
+    return files.read_json(path)
+
+
+@contextmanager
+def noted() -> Iterator[set[str]]:
+    """The names of all records that are read meanwhile."""
+    _noted.append(set())
+    try:
+        yield _noted[-1]
+    finally:
+        _noted.pop()
 
 
 def has(name: str) -> bool:
-    return (experiments.RECORDS / f"{name}.json").exists()
+    return path(name).exists()
 
 
 def seeds(group: str, arm: str) -> dict[int, dict]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from . import checks, experiments, files, paper_run, step_times
 from .runs import Run
 
+AGAIN = Path("again", "records")  # under --out: the newest record of each run that was repeated
+
 
 def apart() -> dict:
     """Name -> module of what needs all cores, or a quiet machine: done only if it is named."""
@@ -70,16 +72,18 @@ def _result(record: dict) -> str:
 
 
 def _beside(names: list[str], out: Path) -> str | None:
-    """Repeats runs that are on record, and prints both results. -> what stopped it early. Each time in a new folder,
-    unless the last one was stopped."""
+    """Repeats runs that are on record, keeps their records beside the runs, and prints both results. -> what stopped it
+    early. Each time in a new folder, unless the last one was stopped."""
     if not names:
         raise checks.wrong("--again", "no run that is on record", "GROUP, GROUP/ARM or a run's name (see --list)")
+    print(f"records of what is repeated: {out / AGAIN}", flush=True)
     for name in names:
         folder = next(folder for i in itertools.count(1) if not _over(name, folder := out / f"{name}-again-{i}"))
         try:
             found = apart().get(name, experiments).again(name, folder)
         except experiments.Interrupted as stopped:
             return str(stopped)
+        experiments.write(name, found, out / AGAIN)
         print(f"{name}: {_result(found)}, on record {_result(files.read_json(_path(name)))}", flush=True)
     return None
 

@@ -186,6 +186,9 @@ def test_a_try_that_leaves_the_finite_numbers_has_lost(empty, monkeypatch):
     assert record["failure"] == "step 3: loss nan"
     assert experiments.score(record) == float("inf")
     assert len(list((empty / "records/smoke/p-spin").glob("seed-*.json"))) == 3
+    assert main(["experiments", "smoke/p-spin/try-0.0032-1", "--again", "--out", str(empty)]) == 0
+    again = files.read_json(empty / study.AGAIN / "smoke/p-spin/try-0.0032-1.json")
+    assert (again["failure"], again["summary"]) == ("step 3: loss nan", None), "what came out of it, too"
 
 
 @pytest.mark.parametrize("good", [0, 8], ids=lambda good: f"after {good} steps")
@@ -270,7 +273,13 @@ def test_a_stored_run_repeats(tmp_path, capsys, monkeypatch):
         assert again["summary"][key] == stored["summary"][key]
     assert again["data"] == stored["data"]
     assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
-    assert f"on record {experiments.score(stored):.4f}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"on record {experiments.score(stored):.4f}" in said
+    assert f"records of what is repeated: {tmp_path / 'again' / 'records'}\n" in said
+    kept = files.read_json(tmp_path / "again" / "records" / f"{name}.json")
+    assert kept.keys() == stored.keys()
+    assert kept["summary"].keys() == stored["summary"].keys()
+    assert kept["loss"] == again["loss"], "the whole record"
 
     def stopped(cfg, out, **more):
         run = Run(out)
@@ -287,6 +296,8 @@ def test_a_stored_run_repeats(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(training, "train", lambda cfg, out, **more: taken.append(out.name) or patched(cfg, out, **more))
     assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
     assert taken == ["seed-1-again-2"], "a finished run is not taken for a new one"
+    newest = files.read_json(tmp_path / "again" / "records" / f"{name}.json")
+    assert newest["summary"]["seconds"] == Run(tmp_path / "smoke/p-spin/seed-1-again-2").summary["seconds"]
     assert (experiments.RECORDS / f"{name}.json").read_bytes() == before, "the record stays"
     assert main(["experiments", "--again", "--out", str(tmp_path)]) == 1, "all of it would take days: to be named"
     assert "no run that is on record" in capsys.readouterr().err
@@ -296,11 +307,14 @@ def test_again_takes_whole_arms(empty, capsys):
     experiments.work(["smoke/p-spin"], empty / "runs")
     capsys.readouterr()
     assert main(["experiments", "smoke", "--again", "--out", str(empty / "again")]) == 0
-    said = capsys.readouterr().out.splitlines()
+    _, *said = capsys.readouterr().out.splitlines()
     assert len(said) == 8, "five tries and three seeds of one arm; of the other there are none"
     for line in said:
         here, stored = (part.split()[-2] for part in line.split(", "))
         assert here == stored, "the same machine: the same bits"
+    kept = [path.relative_to(empty / "again" / study.AGAIN) for path in (empty / "again").rglob("seed-?.json")]
+    assert len(kept) == 3
+    assert all((experiments.RECORDS / path).exists() for path in kept), "laid out like the stored ones"
 
 
 def test_a_second_interrupt_is_not_taken_for_the_end(empty, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from functools import cache
 
 import numpy as np
 import pytest
@@ -45,6 +46,8 @@ SETTINGS = {  # numbers in the words of a measurement that are none of its value
 }
 COUNTED = ledger.counted_measures()
 OF_RUNS = {name: measure for name, measure in ledger.measures().items() if name not in COUNTED}
+AGAIN = "runs/experiments/again/records"  # where experiments --again leaves records, if nothing else is said
+ELSEWHERE = {"paper-losses": "python -m pspin_lite train byte-paper --corpus fineweb-edu"}  # what would decide it
 
 
 def test_every_claim_has_a_measurement_and_a_result():
@@ -67,20 +70,47 @@ def test_verdicts_that_a_later_criterion_altered_are_marked():
     assert f"{len(changed)} of them had another verdict" in page
 
 
+def repeated(command: str, name: str) -> list[str]:
+    """What a command repeats, if it measures the claim on that."""
+    form = rf"python -m pspin_lite experiments (.+) --again && python -m pspin_lite ledger {name} --records {AGAIN}"
+    found = re.fullmatch(form, command)
+    return found[1].split() if found else []
+
+
+@cache
+def measured(name: str) -> tuple[ledger.Measured, set[str]]:
+    """And the names of the records that were read for it."""
+    with records.noted() as read:
+        found = ledger.measures()[name]()
+    return found, read
+
+
 @pytest.mark.parametrize("name", sorted(CLAIMS))
-def test_a_command_that_repeats_runs_names_runs(name):
-    """Those that are on record: without --again nothing would be repeated."""
-    found = re.match(r"python -m pspin_lite experiments (.+) --again && python -m pspin_lite ledger --write$",
-                     CLAIMS[name].command)  # fmt: skip
-    assert (found is not None) == (name in OF_RUNS)
-    for prefix in found[1].split() if found else ():
+def test_a_command_measures_its_claim_and_names_runs_that_are_on_record(name):
+    command = CLAIMS[name].command
+    if name not in OF_RUNS:
+        assert command == ELSEWHERE.get(name, f"python -m pspin_lite ledger {name}")
+        return
+    assert repeated(command, name), command
+    for prefix in repeated(command, name):
         path = experiments.RECORDS / prefix
         assert path.is_dir() or path.with_suffix(".json").exists(), prefix
 
 
+@pytest.mark.parametrize("name", sorted(OF_RUNS))
+def test_a_command_repeats_every_arm_that_is_read_and_no_other(name):
+    """Whole groups go by their name."""
+    read = {"/".join(record.split("/")[:2]) for record in measured(name)[1]}
+    for group, members in arms.GROUPS.items():
+        whole = {f"{group}/{arm.name}" for arm in members}
+        read = read - whole | {group} if whole <= read else read
+    assert set(repeated(CLAIMS[name].command, name)) == read
+
+
 @pytest.mark.parametrize("name", sorted(COUNTED))
 def test_counted_results_are_what_is_measured(name):
-    stored, found = ledger.results()[name], COUNTED[name]()
+    stored, (found, read) = ledger.results()[name], measured(name)
+    assert not read or name in ELSEWHERE, "its command repeats no runs"
     assert (stored.verdict, stored.text) == (found.verdict, found.text), "python -m pspin_lite ledger --write"
     for key, value in found.values.items():
         assert stored.values[key] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-3, abs=1e-12))
@@ -88,7 +118,7 @@ def test_counted_results_are_what_is_measured(name):
 
 @pytest.mark.parametrize("name", sorted(OF_RUNS))
 def test_results_of_runs_are_those_of_the_records(name):
-    stored, found = ledger.results()[name], OF_RUNS[name]()
+    stored, (found, _) = ledger.results()[name], measured(name)
     assert (stored.verdict, stored.said()) == (found.verdict, found.said()), "python -m pspin_lite ledger --write"
 
 
@@ -301,9 +331,9 @@ def test_credit_is_what_context_gains(study):
     assert credit().verdict == ledger.FAILS, "as much as the Transformer, and nothing"
 
 
-def test_cost_is_by_time(study, monkeypatch):
-    names = [f"{group}/{name}" for group in ("bytes-1", "subwords-1") for name in ("p-spin", "transformer")]
-    study(dict.fromkeys(names, 2.0), p_spin=dict(summary=dict(flops_a_step=14)))
+def test_cost_is_by_time(monkeypatch):
+    ours = arms.arm("bytes-1", "p-spin").cfg, arms.arm("subwords-1", "p-spin").cfg
+    monkeypatch.setattr(experiments, "flops_a_step", lambda cfg: 14 if cfg in ours else 7)
     for bytes_, subwords, verdict in ((0.5, 1, ledger.HOLDS), (1.5, 0.9, ledger.PART), (1.5, 1.1, ledger.FAILS)):
         times = {"bytes-1/p-spin": bytes_, "subwords-1/p-spin": subwords}
         monkeypatch.setattr(records, "seconds_a_step", lambda *name, times=times: times.get("/".join(name), 1.0))
@@ -450,20 +480,16 @@ def test_a_run_that_left_the_finite_numbers_decides_nothing(monkeypatch, tmp_pat
     monkeypatch.setattr(experiments, "RECORDS", tmp_path)
     lost = files.read_json(tmp_path / f"{name}.json") | dict(summary=None, failure="step 3: loss nan")
     experiments.write(name, lost)
-    records.read.cache_clear()
-    try:
-        names = ("control-bytes", "recurrence", "smooth", "damped", "swiglu")
-        found = {name: OF_RUNS[name]() for name in names}
-        assert {one.verdict for one in found.values()} == {ledger.UNTESTABLE}
-        assert found["recurrence"].said() == "left the finite numbers: bytes-1/p-spin/seed-2"
-        assert records.bits("bytes-1", "p-spin")[2] == math.inf
-        assert not records.difference(records.bits("bytes-1", "p-spin"), records.bits("bytes-1", "swiglu")).clear
-        assert records.row("bytes-1", "p-spin")["seeds"] == 2
-        everything = ledger.results() | found
-        monkeypatch.setattr(front, "results", lambda: everything)
-        assert "left the finite numbers" in front.table()
-    finally:
-        records.read.cache_clear()
+    names = ("control-bytes", "recurrence", "smooth", "damped", "swiglu")
+    found = {name: OF_RUNS[name]() for name in names}
+    assert {one.verdict for one in found.values()} == {ledger.UNTESTABLE}
+    assert found["recurrence"].said() == "left the finite numbers: bytes-1/p-spin/seed-2"
+    assert records.bits("bytes-1", "p-spin")[2] == math.inf
+    assert not records.difference(records.bits("bytes-1", "p-spin"), records.bits("bytes-1", "swiglu")).clear
+    assert records.row("bytes-1", "p-spin")["seeds"] == 2
+    everything = ledger.results() | found
+    monkeypatch.setattr(front, "results", lambda: everything)
+    assert "left the finite numbers" in front.table()
 
 
 def test_memory_is_linear_if_every_further_token_costs_the_same(monkeypatch):

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 import pspin_lite as ps
-from pspin_lite import experiments, files, paper_run, records
+from pspin_lite import experiments, files, paper_run, records, study
 from pspin_lite.__main__ import main
 from pspin_lite.runs import Run, processor
 
@@ -76,6 +76,8 @@ def test_the_command_keeps_a_record(preset, tmp_path, monkeypatch, capsys, littl
     for _ in range(2):
         assert main(["experiments", name, "--again", "--out", str(tmp_path / "runs")]) == 0
         assert "after 1 steps, on record" in capsys.readouterr().out
+        again = files.read_json(tmp_path / "runs" / study.AGAIN / f"{name}.json")
+        assert (again.keys(), again["summary"].keys()) == (stored.keys(), stored["summary"].keys())
     assert {path.name for path in (tmp_path / "runs/paper").iterdir()} == {
         preset, f"{preset}-again-1", f"{preset}-again-2"
     }  # fmt: skip

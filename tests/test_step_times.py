@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pspin_lite import arms, experiments, files, records, step_times
+from pspin_lite import arms, experiments, files, records, step_times, study
 from pspin_lite.__main__ import main
 
 SMOKE = ["smoke/p-spin", "smoke/transformer"]
@@ -46,7 +46,11 @@ def test_the_command_keeps_a_record(tmp_path, monkeypatch, capsys):
     stored = files.read_json(tmp_path / "step-times.json")
     assert list(stored["seconds"]) == SMOKE
     assert stored["seconds"]["smoke/p-spin"] == pytest.approx(0.01, rel=50)
-    assert main(["experiments", "step-times", "--again"]) == 0
+    before = (tmp_path / "step-times.json").read_bytes()
+    assert main(["experiments", "step-times", "--again", "--out", str(tmp_path / "runs")]) == 0
     assert "on record" in capsys.readouterr().out
+    again = files.read_json(tmp_path / "runs" / study.AGAIN / "step-times.json")
+    assert (again.keys(), list(again["seconds"])) == (stored.keys(), SMOKE)
+    assert (tmp_path / "step-times.json").read_bytes() == before, "the record stays"
     assert main(["experiments", "--list", "step-times"]) == 0
     assert "s for one step of each arm" in capsys.readouterr().out

@@ -8,7 +8,9 @@
                    records in trained.py (which network is better), recipes.py (the paper's two recipes), dynamics.py
                    (how training goes) and in_time.py (continual learning)
 
-README (front.py) and notebook 12 are rendered from these files, so that no text can disagree with a measurement.
+`python -m pspin_lite ledger CLAIM` measures a claim alone, beside its stored result; with --records FOLDER on runs that
+were repeated. README (front.py) and notebook 12 are rendered from these files, so that no text can disagree with a
+measurement.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import checks, files
+from .. import checks, files, records
 from ..runs import floats, in_json
 
 HERE = Path(__file__).resolve().parent
@@ -65,8 +67,11 @@ INTRODUCTION = (
     "`outperforms`, `others-unstable`, `credit-subwords`, `rows`, `chunks`, `mask` and `reserved` were added; before "
     "the runs of the paper's size, `time-a-step` is held against times of ours too. The history of claims.json has "
     "the old criteria.\n\n"
-    "Commands: `experiments NAME --again` repeats runs that are on record and prints both results; the records stay. "
-    "`ledger --write` measures what needs no run, and decides all verdicts anew from the records."
+    "Commands: `experiments NAME --again` repeats runs that are on record; the records stay, those of the repetitions "
+    "go to `runs/experiments/again/records`. `ledger CLAIM --records` with that folder measures a claim on them, "
+    "`ledger CLAIM` one that needs no run; both print the stored verdict and the one found. (The network that ships, "
+    "at which `contracts`, `exact-trained` and `smooth` look too, is repeated by `train byte-lite`.) `ledger --write` "
+    "decides all verdicts anew from the stored records."
 )
 MARKS = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNTESTABLE: "–", WAITS: "…"}
 
@@ -124,6 +129,8 @@ def measures() -> dict:
 
 
 def write() -> None:
+    if records.preferred() is not None:
+        raise checks.wrong("ledger", f"records of {records.preferred()}", "the stored ones alone: records.prefer(None)")
     known = measures()
     found = {claim.id: known[claim.id]() for claim in claims()}
     values = {
@@ -189,7 +196,44 @@ def tallied(found: dict[str, Measured]) -> str:
     return "; ".join(parts) + f". {changed} of them had another verdict by a criterion that was changed afterwards."
 
 
-def main(write_it: bool) -> int:
+def anew(ids: list[str]) -> None:
+    """Measures these claims, and prints what is stored and what was found."""
+    stored, known = results(), measures()
+    for claim in (claim for claim in claims() if claim.id in ids):
+        with records.noted() as read:
+            found = known[claim.id]()
+        print(f"{MARKS[found.verdict]} {claim.id}: {claim.says} ({claim.section})")
+        before = stored.get(claim.id)
+        print("    stored: " + (f"{before.verdict}: {before.said()}" if before else "nothing"))
+        print(f"    now: {found.verdict}: {found.said()}")
+        same = before is not None and before.verdict == found.verdict
+        print(f"    the verdicts {'agree' if same else 'do not agree'}{_of_the_folder(read)}", flush=True)
+
+
+def _of_the_folder(read: set[str]) -> str:
+    """How much of what was read is of the folder: a verdict on stored records alone says nothing of repeated runs."""
+    folder = records.preferred()
+    if folder is None:
+        return ""
+    return f"; {sum(records.path(name).is_relative_to(folder) for name in read)} of {len(read)} records from {folder}"
+
+
+def main(write_it: bool, ids: list[str] | None = None, folder: str | None = None) -> int:
+    """Prints the stored ledger, written anew if `write_it`. With ids or a folder of records: measures those claims, or
+    all."""
+    known = [claim.id for claim in claims()]
+    for name in ids or ():
+        checks.choice("claim", name, known)
+    if write_it and (ids or folder is not None):
+        raise checks.wrong("--write", "CLAIM or --records beside it", "neither: it writes all, from the stored records")
+    if ids or folder is not None:
+        before = records.preferred()
+        try:
+            records.prefer(before if folder is None else folder)
+            anew(ids or known)
+        finally:
+            records.prefer(before)
+        return 0
     if write_it:
         write()
         files.write_text(ROOT / "docs" / "ledger.md", page())

@@ -622,7 +622,7 @@ def test_the_command_says_what_is_wrong_in_one_line(monkeypatch, capsys, tmp_pat
     monkeypatch.setattr(ledger, "HERE", tmp_path)
     assert main(["ledger"]) == 1
     said = capsys.readouterr().err
-    assert "claims.json" in said
+    assert "results.json" in said
     assert said.count("\n") == 1
 
 

@@ -221,12 +221,12 @@ def _of_the_folder(read: set[str]) -> str:
 def main(write_it: bool, ids: list[str] | None = None, folder: str | None = None) -> int:
     """Prints the stored ledger, written anew if `write_it`. With ids or a folder of records: measures those claims, or
     all."""
-    known = [claim.id for claim in claims()]
-    for name in ids or ():
-        checks.choice("claim", name, known)
     if write_it and (ids or folder is not None):
         raise checks.wrong("--write", "CLAIM or --records beside it", "neither: it writes all, from the stored records")
     if ids or folder is not None:
+        known = [claim.id for claim in claims()]
+        for name in ids or ():
+            checks.choice("claim", name, known)
         before = records.preferred()
         try:
             records.prefer(before if folder is None else folder)

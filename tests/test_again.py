@@ -118,6 +118,7 @@ def test_from_a_repeated_run_to_a_verdict(claim, tmp_path, monkeypatch, capsys):
     for name, path in kept.items():
         again, stored = files.read_json(path), files.read_json(experiments.RECORDS / f"{name}.json")
         assert again.keys() == stored.keys()
+        assert again["summary"]["seconds"] != stored["summary"]["seconds"], "of the repetition: no two take as long"
         assert (experiments.RECORDS / f"{name}.json").read_bytes() == before[name]
 
     def said(*words):

@@ -97,8 +97,8 @@ def at_the_papers_rate() -> Measured:
         "over the text for the Transformer. Both learn at {rate:g}, the paper's rate for p-Spin; for the baseline it "
         "gives none. In the tries, with windows of {tried}, a rate of {highest:g} instead gains p-Spin "
         "{gain_p_spin_1:.3f} at batch 1 and {gain_p_spin_64:.3f} at batch 64, the Transformer {gain_transformer_1:.3f} "
-        "and {gain_transformer_64:.3f}: whoever trains at batch 64, in an eighth of the steps (tries are a quarter as "
-        "long, and at batch 64 their schedule may favour high rates)"
+        "and {gain_transformer_64:.3f} (at batch 64 there are an eighth of the steps; tries are a quarter as long, and "
+        "at batch 64 their schedule may favour high rates)"
     )
     return Measured(HOLDS if values["gap"] <= CLOSE else FAILS, text, values)
 

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from . import generation
 from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, styled
@@ -214,9 +215,11 @@ def sizes(runs: Mapping[str, Mapping], window: int) -> tuple[Figure, dict]:
             axes.plot(run[unit] * at, bits, "o", ms=5, color=colour, mec="white", label=f"{name}, held-out")
             shown[name, unit] = run[unit] * places, means
     left, right = figure.axes
-    left.set(xlabel="bytes read", ylabel="bits per byte", ylim=(0, None))
+    left.set(xlabel="bytes read (millions)", ylabel="bits per byte (logarithmic)", yscale="log")
+    left.set_yticks((2, 3, 4, 6, 8), labels=("2", "3", "4", "6", "8"), minor=False)
+    left.yaxis.set_minor_formatter(NullFormatter())
     left.set_xlim(0, min(run["bytes"] * len(run["raw"]) for run in runs.values()))
-    left.xaxis.set_major_formatter("{x:,.0f}")
+    left.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}")
     right.set(xlabel="arithmetic (flops, logarithmic)", xscale="log")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure, shown

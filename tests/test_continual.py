@@ -101,7 +101,8 @@ def study(monkeypatch):
     return make
 
 
-def test_verdicts_follow_the_runs(study):
+def test_verdicts_follow_the_runs(study, monkeypatch):
+    monkeypatch.setattr(records, "rates", lambda *name: {1e-3: 2.5})  # tries that started alike
     models = continual.models()
     assert models[0] == "p-spin"
     same = dict.fromkeys(models, 0.0)

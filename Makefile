@@ -64,7 +64,7 @@ kernels: $(READY)
 
 docs: $(READY)
 	@$(PY) -m pspin_lite equations --write
-	@$(PY) -m pspin_lite.figures
+	@$(PY) -m pspin_lite.lessons.figures.architecture
 
 doctor: $(READY)
 	@$(PY) -m pspin_lite doctor

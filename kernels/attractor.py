@@ -42,7 +42,9 @@ class Progress:
 
     @classmethod
     def begin(cls, n: int, row_tiles: int, col_tiles: int, like: Tensor) -> Progress:
-        full = lambda value, *shape: torch.full(shape, value, device=like.device, dtype=torch.int32)  # noqa: E731
+        def full(value: int, size: int) -> Tensor:
+            return torch.full((size,), value, device=like.device, dtype=torch.int32)
+
         sums = torch.empty(2, col_tiles, n, device=like.device)
         change = torch.ones(n, device=like.device)
         return cls(full(1, n), change, full(0, n), full(2, row_tiles), sums[0], sums[1])
@@ -189,7 +191,10 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
     coupling = dict(da=p, dgamma="*fp32") | couplings | integers(M=2 * D, D=D, row_bytes=row_bytes)
     product = 4 * n * D * D
     start = dict(z=p, y=p) | whole | integers(z_stride=2 * D)
-    make = lambda name, *args, **cost: specimen(f"attractor {name}", *args, **cost)  # noqa: E731
+
+    def make(name: str, *args, **cost) -> dict:
+        return specimen(f"attractor {name}", *args, **cost)
+
     return [
         make("start", start_kernel, start, ELEMENTWISE, grid(n, D, ELEMENTWISE),
              bytes=field + spins, flops=20 * n * D),

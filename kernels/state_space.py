@@ -91,11 +91,11 @@ def options(kernel, tiles: Tiles) -> dict[str, int]:
         warps = 8
     else:
         warps = 2 if tiles.BC == 16 and kernel is not pass_states else 4
-    found = dict(num_warps=warps, num_stages=1)
+    settings = dict(num_warps=warps, num_stages=1)
     # All registers for `walk` of float32: else NVIDIA's assembler spills some, to fit more programs than there are.
     if kernel is walk and tiles.BC == 16 and not torch.version.hip:
-        found["maxnreg"] = 255
-    return found
+        settings["maxnreg"] = 255
+    return settings
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -72,15 +72,15 @@ def padding(tiles) -> int:
 def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
     """Launches at the paper's shapes (byte: heads of 88, 2048 tokens; subword: 68, 1024), batch 1."""
     B, T, H = 1, 1024 if d == 68 else 2048, 8
-    found = []
+    result = []
     for form in ("walk", "parallel"):
         q, k, v, do = (_rows(torch.empty(B, T, H, d, dtype=dtype, device="meta")) for _ in range(4))
         g, h, dh = (torch.empty(shape, device="meta") for shape in ((B, T, H), (B, H, d, d), (B, H, d, d)))
         launch = _Recorder(g, d, dtype, chunk, form)
         forward(launch, form, q, k, v, h)
         backward(launch, form, q, k, v, h, do, dh)
-        found += [_specimen(form, *noted) for noted in launch.noted]
-    return list({x["name"]: x for x in found}.values())
+        result += [_specimen(form, *noted) for noted in launch.noted]
+    return list({x["name"]: x for x in result}.values())
 
 
 def _specimen(form: str, kernel, arguments: dict, rest: dict) -> dict:

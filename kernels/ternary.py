@@ -147,12 +147,12 @@ def specimens(n: int, width: int, out: int, dtype: torch.dtype) -> list[dict]:
     row_bytes = triton.cdiv(width, 64) * 16
     pointers = dict(x=p, codes="*u8", scale="*fp32", y=p)
     cost = dict(bytes=n * (width + out) * size + out * row_bytes, flops=2 * n * width * out)
-    found = []
+    result = []
     for name, turned, K, N in (("product", False, width, out), ("transposed", True, out, width)):
         sizes = integers(n=n, K=K, N=N, x_stride=K, y_stride=N, row_bytes=row_bytes)
         how = tile | dict(TRANSPOSED=turned)
-        found.append(specimen(f"ternary {name}", product_kernel, pointers | sizes, how, grid(n, N, tile), **cost))
-    return found
+        result.append(specimen(f"ternary {name}", product_kernel, pointers | sizes, how, grid(n, N, tile), **cost))
+    return result
 
 
 def integers(**values: int) -> dict[str, str]:

@@ -70,8 +70,21 @@ def tidy(notebook: NotebookNode) -> None:
     }
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            fold(cell)
         for output in cell.get("outputs", []):  # a widget lives in its kernel: what is stored stands beside it
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+
+
+def fold(cell: NotebookNode) -> None:
+    """Hides the code of a cell that only draws; it begins with a comment `# Figure: ...` or `# Widget: ...`."""
+    tags = [tag for tag in cell.metadata.pop("tags", []) if tag != "hide-input"]
+    cell.metadata.pop("jupyter", None)
+    if cell.source.startswith(("# Figure: ", "# Widget: ")):
+        tags.append("hide-input")  # the book
+        cell.metadata["jupyter"] = {"source_hidden": True}  # JupyterLab
+    if tags:
+        cell.metadata["tags"] = tags
 
 
 def title(notebook: NotebookNode, name: str) -> str:

@@ -34,22 +34,19 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import backends, checks
+from . import _backends as backends
+from . import _checks as checks
 
 
 @dataclass
 class Report:
-    """What a call of `equilibrium` did; pass one as `report` and read it afterwards.
+    """What a call of `equilibrium` did; pass one as `report` and read it afterwards, through float().
 
-    What the kernels counted stays on the device until somebody looks: only then is it waited for."""
+    What the kernels counted is a tensor and stays on the device until then: only float() waits for it."""
 
-    forward: float = 0.0  # steps a token, on average
-    backward: float = 0.0
-    residual: float = float("nan")  # largest relative change of the last step over all tokens; nan without tol
-
-    def __getattribute__(self, name: str):
-        value = super().__getattribute__(name)
-        return value.item() if isinstance(value, Tensor) else value
+    forward: float | Tensor = 0.0  # steps per token, on average
+    backward: float | Tensor = 0.0
+    residual: float | Tensor = float("nan")  # largest relative change of the last step over all tokens; nan without tol
 
 
 def spin(h: Tensor) -> Tensor:
@@ -58,12 +55,17 @@ def spin(h: Tensor) -> Tensor:
     return torch.tanh(u) * torch.sigmoid(g)  # Eq. spin-output
 
 
+def step(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
+    """The map whose fixed point is the layer's answer: [.., Dint] -> [.., Dint]."""
+    return spin(z + (gamma * y) @ w_int.T)  # Eq. spin-field
+
+
 def unrolled(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
     """K steps through plain autograd: the definition. Its gradient is that of the K steps."""
-    _check(z, w_int, gamma, steps)
+    check_map(z, w_int, gamma, steps)
     y = spin(z)
     for _ in range(steps):
-        y = spin(z + (gamma * y) @ w_int.T)  # Eq. spin-field
+        y = step(y, z, w_int, gamma)
     return y
 
 
@@ -75,6 +77,7 @@ def equilibrium(
     tol: float | None = None,
     backend: str = "auto",
     report: Report | None = None,
+    packed: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """K steps, differentiated implicitly: memory does not depend on K.
 
@@ -83,8 +86,10 @@ def equilibrium(
     report: filled with the steps taken, forward at once and backward when the gradient is computed.
     backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor). That needs a ternary
     w_int; "auto" takes "torch" where it is not.
+    packed: the couplings as `TernaryLinear.packed_for_kernels` gives them, for the kernels. Then w_int is not read, it
+    only receives the gradient. Without it the codes are recovered from w_int, and the host waits for the device once.
     """
-    _check(z, w_int, gamma, steps)
+    check_map(z, w_int, gamma, steps)
     if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):
         raise checks.wrong("tol", repr(tol), "None or a number between 0 and 1")
     chosen = backends.choose(backend, z)
@@ -93,28 +98,29 @@ def equilibrium(
         report.forward, report.backward, report.residual = 0.0, 0.0, float("nan")
         return spin(z)
     rows = z.reshape(-1, z.shape[-1])
-    packed = _packed(w_int) if chosen == "triton" else None
-    if packed is not None:
+    if chosen == "triton" and packed is None:
+        packed = _recover_codes(w_int)
+        if packed is None and backend != "auto":
+            raise checks.wrong("w_int", "values other than -s, 0 and s", "ternary couplings, as ternary.ste gives them")
+    if chosen == "triton" and packed is not None:
         from pspin_kernels import attractor as fused
 
         y = fused.equilibrium(rows, w_int, gamma, *packed, steps, tol, report)
-    elif chosen == "triton" and backend != "auto":
-        raise checks.wrong("w_int", "values other than -s, 0 and s", "ternary couplings, as ternary.ste gives them")
     else:
         y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report)
     return y.view(*z.shape[:-1], -1)
 
 
 @torch.no_grad()
-def _packed(w_int: Tensor) -> tuple[Tensor, Tensor] | None:
-    """What the kernels take, codes of two bits and their scale, recovered from w_int; None if it is not ternary."""
+def _recover_codes(w_int: Tensor) -> tuple[Tensor, Tensor] | None:
+    """What the kernels take, codes of two bits and their scale, from couplings in floats; None if not ternary."""
     if w_int.dtype == torch.float64:
         raise checks.wrong("backend", "'triton' with float64", "'torch': the kernels add up in float32")
     from pspin_kernels.ternary import pack
 
     scale = w_int.abs().max()
     codes = (w_int / scale.clamp_min(torch.finfo(w_int.dtype).tiny)).round_()
-    if not torch.equal(codes * scale, w_int):  # the one time in a call that the host waits for the device
+    if not torch.equal(codes * scale, w_int):  # the host waits for the device
         return None
     return pack(codes), scale
 
@@ -170,6 +176,13 @@ class _Equilibrium(torch.autograd.Function):
         return dh, dA.mul_(gamma), dgamma, None, None, None
 
 
+def slopes(h: Tensor) -> tuple[Tensor, Tensor]:
+    """phi_u and phi_g of a field: [.., 2*Dint] -> two [.., Dint]."""
+    u, g = h.chunk(2, -1)
+    phi_u, phi_g = slopes_(torch.cat([u.tanh(), g.sigmoid()], -1), spin(h)).chunk(2, -1)
+    return phi_u, phi_g
+
+
 def slopes_(acts: Tensor, y: Tensor) -> Tensor:
     """Derivatives of Y with respect to U and G, in the place of acts = [tanh U | sigmoid G]: [.., 2*Dint]."""
     t, s = acts.chunk(2, -1)
@@ -213,58 +226,8 @@ def iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[T
     return everything, taken / n, residual.item()
 
 
-@torch.no_grad()
-def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
-    """How converged: relative change |Y_k - Y_{k-1}| / |Y_k| over all tokens together, for k = 1..steps. [steps]"""
-    _check(z, w_int, gamma, steps)
-    y, changes = spin(z), []
-    for _ in range(steps):
-        new = spin(z + (gamma * y) @ w_int.T)
-        changes.append((new - y).norm() / new.norm().clamp_min(torch.finfo(y.dtype).tiny))
-        y = new
-    return torch.stack(changes) if changes else z.new_empty(0)
-
-
-@torch.no_grad()
-def spectral_radius(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, iterations: int = 60, seed: int = 0) -> Tensor:
-    """How contractive: the largest |eigenvalue| of the Jacobian of one step, at Y_K, for each token. [..]
-
-    Power iteration. The leading eigenvalues are often a complex pair, under which the growth of a single step swings;
-    so the growth is averaged (geometrically) over the second half of the iterations."""
-    _check(z, w_int, gamma, steps)
-    checks.whole("iterations", iterations, 2)
-    y = spin(z)
-    for _ in range(steps):
-        y = spin(z + (gamma * y) @ w_int.T)
-    h = z + (gamma * y) @ w_int.T
-    u, g = h.chunk(2, -1)
-    phi = slopes_(torch.cat([u.tanh(), g.sigmoid()], -1), spin(h))
-    x = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(y)
-    x /= x.norm(dim=-1, keepdim=True)
-    tiny = torch.finfo(y.dtype).tiny
-    log_growth = torch.zeros_like(x[..., 0])
-    for i in range(iterations):
-        x_u, x_g = (phi * ((gamma * x) @ w_int.T)).chunk(2, -1)
-        x = x_u + x_g  # J x
-        size = x.norm(dim=-1, keepdim=True).clamp_min(tiny)
-        x = x / size
-        if i >= iterations // 2:
-            log_growth += size.squeeze(-1).log()
-    return (log_growth / (iterations - iterations // 2)).exp()
-
-
-@torch.no_grad()
-def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
-    """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
-
-    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
-    |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small."""
-    checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
-    checks.same("gamma", gamma, (w_int.shape[1],), "one for each column of w_int")
-    return torch.linalg.matrix_norm(w_int * gamma, 2).item()
-
-
-def _check(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> None:
+def check_map(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> None:
+    """Shapes, dtypes and devices fit together; else an error names the argument."""
     two_d, D = checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]").shape
     if two_d != 2 * D:
         raise checks.wrong("w_int", f"shape {checks.shape(w_int)}", "[2*Dint, Dint]: twice as many rows as columns")

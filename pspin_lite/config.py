@@ -8,18 +8,57 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from . import checks
+from . import _checks as checks
 
-_AT_LEAST = {  # smallest allowed value of the integer fields
-    **dict.fromkeys(
-        ("vocab", "context", "width", "layers", "heads", "inner", "batch", "steps", "kv_heads", "head_width"), 1
-    ),
-    **dict.fromkeys(("warmup", "cooldown", "micro_steps", "seed"), 0),
+Rule = Callable[[str, object], object]  # raises an error that names the field, what came and what was expected
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _rule(fits: Callable[[Any], bool], expected: str) -> Rule:
+    def check(name: str, value: object) -> None:
+        if not fits(value):
+            raise checks.wrong(name, repr(value), expected)
+
+    return check
+
+
+def _at_least(least: int) -> Rule:
+    return lambda name, value: checks.whole(name, value, least)
+
+
+def _one_of(*words: str) -> Rule:
+    return lambda name, value: checks.choice(name, value, words)
+
+
+_POSITIVE = _rule(lambda x: _number(x) and x > 0, "a finite number above 0")
+_FRACTION = _rule(lambda x: _number(x) and 0 <= x <= 1, "a number from 0 to 1")
+_SWITCH = _rule(lambda x: isinstance(x, bool), "True or False")
+_BETAS = _rule(
+    lambda x: isinstance(x, tuple) and len(x) == 2 and all(_number(b) and 0 <= b < 1 for b in x),
+    "a tuple of two numbers from 0 to below 1",
+)
+_RULES: dict[str, Rule] = {
+    "name": _rule(lambda x: isinstance(x, str) and bool(x), "a non-empty string"),
+    **dict.fromkeys(("vocab", "context", "width", "layers", "heads", "inner", "kv_heads", "head_width"), _at_least(1)),
+    **dict.fromkeys(("batch", "steps"), _at_least(1)),
+    **dict.fromkeys(("warmup", "cooldown", "micro_steps", "seed"), _at_least(0)),
+    **dict.fromkeys(("lr", "clip", "gain", "ternary_gain", "rope_base"), _POSITIVE),
+    **dict.fromkeys(("min_ratio", "weight_decay"), _FRACTION),
+    **dict.fromkeys(("decay_vectors", "implicit", "ternary"), _SWITCH),
+    "betas": _BETAS,
+    "chunk": lambda name, value: value is None or checks.whole(name, value, 1),
+    "tol": _rule(lambda x: x is None or (_number(x) and 0 < x < 1), "None or a number between 0 and 1"),
+    "gamma_start": _rule(_number, "a finite number"),
+    "mixer": _one_of("state space", "long state space", "attention"),
+    "mlp": _one_of("attractor", "spin", "swiglu"),
 }
-_POSITIVE = ("lr", "clip", "gain", "ternary_gain", "rope_base")
-_FRACTION = ("min_ratio", "weight_decay")
 
 
 @dataclass(frozen=True)
@@ -52,7 +91,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            _check_field(field.name, getattr(self, field.name))
+            _RULES[field.name](field.name, getattr(self, field.name))
 
     def replace(self, **changes: object):
         """A copy with some values changed."""
@@ -60,20 +99,6 @@ class Config:
         for key in changes:
             checks.choice("configuration key", key, names)
         return dataclasses.replace(self, **changes)
-
-    def learning_rate(self, step: int) -> float:
-        """The rate at a step, counted from 0: linear warm-up, plateau, cosine to lr * min_ratio at the last step.
-
-        A run too short for both ends keeps their proportion and has no plateau."""
-        checks.whole("step", step, 0)
-        shrink = min(1.0, self.steps / max(1, self.warmup + self.cooldown))
-        warm, cool = round(self.warmup * shrink), round(self.cooldown * shrink)
-        if step < warm:
-            return self.lr * (step + 1) / warm
-        if step < self.steps - cool or cool == 0:
-            return self.lr
-        progress = min(1.0, (step + 1 - (self.steps - cool)) / cool)
-        return self.lr * (self.min_ratio + (1 - self.min_ratio) * (1 + math.cos(math.pi * progress)) / 2)
 
 
 @dataclass(frozen=True)
@@ -135,41 +160,6 @@ class AblationConfig(PSpinConfig):
             raise checks.wrong("heads", self.heads, "heads of an even width (rotary positions turn pairs)")
 
 
-_WORDS = {"mixer": ("state space", "long state space", "attention"), "mlp": ("attractor", "spin", "swiglu")}
-
-
-def _check_field(name: str, value: object) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if name == "name":
-        if not isinstance(value, str) or not value:
-            raise checks.wrong(name, repr(value), "a non-empty string")
-    elif name in _WORDS:
-        checks.choice(name, value, _WORDS[name])
-    elif name in _AT_LEAST:
-        checks.whole(name, value, _AT_LEAST[name])
-    elif name == "chunk":
-        if value is not None:
-            checks.whole(name, value, 1)
-    elif name == "tol":
-        if value is not None and not (number and 0 < value < 1):
-            raise checks.wrong(name, repr(value), "None or a number between 0 and 1")
-    elif name in _POSITIVE:
-        if not (number and value > 0):
-            raise checks.wrong(name, repr(value), "a finite number above 0")
-    elif name in _FRACTION:
-        if not (number and 0 <= value <= 1):
-            raise checks.wrong(name, repr(value), "a number from 0 to 1")
-    elif name == "betas":
-        fine = isinstance(value, tuple) and len(value) == 2 and all(isinstance(b, float | int) for b in value)
-        if not (fine and all(0 <= b < 1 for b in value)):
-            raise checks.wrong(name, repr(value), "a tuple of two numbers from 0 to below 1")
-    elif name == "gamma_start":
-        if not number:
-            raise checks.wrong(name, repr(value), "a finite number")
-    elif not isinstance(value, bool):  # decay_vectors, implicit, ternary
-        raise checks.wrong(name, repr(value), "True or False")
-
-
 _KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig, "ablation": AblationConfig}
 
 
@@ -194,7 +184,6 @@ def from_dict(values: dict) -> PSpinConfig | TransformerConfig:
     return made(**values)
 
 
-_SMOKE = dict(width=32, layers=2, heads=2, inner=32, chunk=None, steps=30)
 _PRESETS = {
     cfg.name: cfg
     for cfg in (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import checks
+from . import _checks as checks
 from .config import Config, PSpinConfig, TransformerConfig
 from .loss import PIECE
 

@@ -32,13 +32,16 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from . import attractor, checks, config, files, ternary
+from . import _checks as checks
+from . import _files as files
+from . import attractor, config, ternary
+from ._fast_linear import HalfLinear, TernaryCodes
 from .config import Config
-from .fast_linear import HalfLinear, TernaryCodes
-from .language_model import LanguageModel, build
+from .language_model import LanguageModel
 from .model import PSpinLM
 from .ternary import TernaryLinear
 from .transformer import TransformerLM
+from .variants import build
 
 FORMAT = 1
 KIND = "pspin_lite deployed model"

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from . import checks
+from . import _checks as checks
 from .language_model import LanguageModel
 
 PIECE = 4096  # tokens of a prompt read at once: memory does not grow with the prompt

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import checks
-from .config import AblationConfig, Config, PSpinConfig, TransformerConfig
+from . import _checks as checks
+from .config import Config
 from .loss import linear_cross_entropy
 
 EPS = 1e-6  # of every RMSNorm
@@ -82,30 +82,3 @@ class LanguageModel(nn.Module):
         tokens = checks.ids("tokens", tokens, 2, "[B, T]", self.cfg.vocab)
         x, state = self.hidden(tokens, state)
         return self.head(x[:, -1]), state
-
-    def parameter_groups(self) -> list[dict]:
-        """For AdamW. Paper silent on which weights decay: ours do in matrices (see `Config.decay_vectors`)."""
-        matrices = [p for p in self.parameters() if p.ndim >= 2]
-        vectors = [p for p in self.parameters() if p.ndim < 2]
-        decay = self.cfg.weight_decay
-        return [
-            dict(params=matrices, weight_decay=decay),
-            dict(params=vectors, weight_decay=decay if self.cfg.decay_vectors else 0.0),
-        ]
-
-    def adamw(self) -> torch.optim.AdamW:
-        """The optimizer of the configuration. Fused: one pass over the memory, on a CPU many times as fast as a loop
-        over tensors."""
-        return torch.optim.AdamW(self.parameter_groups(), lr=self.cfg.lr, betas=self.cfg.betas, fused=True)
-
-
-def build(cfg: Config) -> LanguageModel:
-    """A model from a configuration, its weights drawn from torch's global generator."""
-    from .ablation import AblationLM
-    from .model import PSpinLM
-    from .transformer import TransformerLM
-
-    made = {PSpinConfig: PSpinLM, TransformerConfig: TransformerLM, AblationConfig: AblationLM}
-    if type(cfg) in made:
-        return made[type(cfg)](cfg)
-    raise checks.wrong("cfg", type(cfg).__name__, "a configuration, for instance preset('byte-lite')")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .backends import without_autocast
+from ._backends import without_autocast
 
 PIECE = 2**23  # logits alive at once: 32 MB. Smaller pieces read and write the weight's gradient more often
 

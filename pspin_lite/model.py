@@ -17,6 +17,7 @@ from einops import rearrange, reduce
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from . import _backends as backends
 from . import attractor, state_space
 from .config import PSpinConfig
 from .language_model import EPS, LanguageModel
@@ -61,12 +62,13 @@ class Attractor(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.w_ext(x)  # Eq. spin-drive
-        w_int, gamma = self.w_int.quantized().to(z.dtype), self.gamma().to(z.dtype)  # z is 16 bits under autocast
-        if self.cfg.implicit:
-            y = attractor.equilibrium(z, w_int, gamma, self.cfg.micro_steps, self.cfg.tol, report=self.report)
-        else:
-            y = attractor.unrolled(z, w_int, gamma, self.cfg.micro_steps)
-        return self.w_down(y)
+        gamma, K = self.gamma().to(z.dtype), self.cfg.micro_steps  # z is 16 bits under autocast
+        if not self.cfg.implicit:
+            return self.w_down(attractor.unrolled(z, self.w_int.quantized().to(z.dtype), gamma, K))
+        packed = self.w_int.packed_for_kernels() if backends.choose("auto", z) == "triton" else None
+        w_int = (self.w_int.quantized() if packed is None else self.w_int.weight).to(z.dtype)
+        how = dict(backend="torch" if packed is None else "triton", report=self.report, packed=packed)
+        return self.w_down(attractor.equilibrium(z, w_int, gamma, K, self.cfg.tol, **how))
 
     def gamma(self) -> Tensor:
         return 0.5 * torch.tanh(self.gamma_param)  # Eq. spin-gamma

@@ -42,7 +42,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from . import backends, checks
+from . import _backends as backends
+from . import _checks as checks
 
 
 @backends.without_autocast

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from . import backends, checks
+from . import _backends as backends
+from . import _checks as checks
 
 SMALLEST_SCALE = 1e-5  # the floor in Eq. ternary-scale
 
@@ -31,11 +32,16 @@ SMALLEST_SCALE = 1e-5  # the floor in Eq. ternary-scale
 def quantize(w: Tensor) -> tuple[Tensor, Tensor]:
     """Absmean quantisation: codes in {-1, 0, 1} (int8, like w) and the scale (a scalar tensor in w's dtype)."""
     _check_weight(w)
-    scale = w.detach().abs().mean().clamp_min(SMALLEST_SCALE)  # Eq. ternary-scale
+    codes, scale = absmean(w.detach())
     if not scale.isfinite():
         raise checks.wrong("w", "entries that are nan or infinite", "finite numbers")
-    codes = (w.detach() / scale).round_().clamp_(-1, 1)  # Eq. ternary-round
     return codes.to(torch.int8), scale
+
+
+def absmean(w: Tensor) -> tuple[Tensor, Tensor]:
+    """The rounding itself: codes in w's dtype, and the scale. Checks nothing and waits for nothing."""
+    scale = w.abs().mean().clamp_min(SMALLEST_SCALE)  # Eq. ternary-scale
+    return (w / scale).round_().clamp_(-1, 1), scale  # Eq. ternary-round
 
 
 def ste(w: Tensor) -> Tensor:
@@ -50,8 +56,8 @@ def ste(w: Tensor) -> Tensor:
 class _StraightThrough(torch.autograd.Function):
     @staticmethod
     def forward(ctx, w):
-        scale = w.abs().mean().clamp_min(SMALLEST_SCALE)
-        return (w / scale).round_().clamp_(-1, 1).mul_(scale)  # Eq. ternary-round
+        codes, scale = absmean(w)
+        return codes.mul_(scale)
 
     @staticmethod
     def backward(ctx, grad):
@@ -143,12 +149,17 @@ class TernaryLinear(nn.Linear):
             return F.linear(x, self.quantized())
         if x.dtype == torch.float64:
             raise checks.wrong("backend", "'triton' with float64", "'torch': the kernels add up in float32")
-        return _PackedLinear.apply(x, self.weight, *self._form(_packed))
+        return _PackedLinear.apply(x, self.weight, *self.packed_for_kernels())
 
     def packed(self) -> tuple[Tensor, Tensor]:
         """What is shipped: uint8 [out, ceil(in/4)] and the scale."""
         codes, scale = quantize(self.weight)
         return pack(codes), scale
+
+    def packed_for_kernels(self) -> tuple[Tensor, Tensor]:
+        """What the Triton kernels take: rows of codes filled up to whole 16 bytes, and the scale. Kept like
+        `quantized`; nothing waits for the device."""
+        return self._form(_pack_rows)
 
     # Whatever replaces, moves or copies the layer leaves the kept weight behind.
     def train(self, mode: bool = True) -> TernaryLinear:
@@ -164,12 +175,11 @@ class TernaryLinear(nn.Linear):
 
 
 @torch.no_grad()
-def _packed(w: Tensor) -> tuple[Tensor, Tensor]:
-    """What the kernels take: rows of codes filled up to whole 16 bytes, and the scale."""
+def _pack_rows(w: Tensor) -> tuple[Tensor, Tensor]:
     from pspin_kernels.ternary import pack as pack_rows
 
-    scale = w.abs().mean().clamp_min(SMALLEST_SCALE)
-    return pack_rows((w / scale).round_().clamp_(-1, 1)), scale
+    codes, scale = absmean(w)
+    return pack_rows(codes), scale
 
 
 def _check_weight(w: Tensor) -> None:

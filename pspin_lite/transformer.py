@@ -16,7 +16,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import checks
+from . import _checks as checks
 from .config import TransformerConfig
 from .language_model import EPS, LanguageModel
 

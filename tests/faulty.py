@@ -74,13 +74,14 @@ def die() -> None:
 
 def train_and_die(folder: str, texts: str, moment: str, count: int) -> None:
     """Dies like under kill -9 at a moment of choice, the count-th time it comes."""
-    from pspin_lite import checkpoint, files, runs, trainer
+    from pspin_lite import _files as files
+    from pspin_lite.training import checkpoint, loop, runs
 
     owner, name = {
         "data": (runs.Run, "data"),
-        "step": (trainer.Trainer, "backward"),
-        "optimizer": (trainer.Trainer, "attractor_steps"),
-        "evaluation": (trainer.Trainer, "evaluate"),
+        "step": (loop.Trainer, "backward"),
+        "optimizer": (loop.Trainer, "attractor_steps"),
+        "evaluation": (loop.Trainer, "evaluate"),
         "record": (runs.Run, "record"),
         "file": (files, "replace"),
         "sync": (files, "sync"),

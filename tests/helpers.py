@@ -89,14 +89,24 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance
     assert not wrong, f"relative errors above {tolerance:g}: {wrong}"
 
 
-def plant(source: Path, copy: Path, bug: tuple[str, str, str] | None = None) -> None:
-    """A copy of the package in `source` with a bug in it: file, text that occurs there once, what to put instead."""
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    if bug is not None:
-        file, right, wrong = bug
-        text = (copy / file).read_text(encoding="utf-8")
-        assert text.count(right) == 1, "this bug's place is no longer in the source: write the bug anew"
-        (copy / file).write_text(text.replace(right, wrong), encoding="utf-8")
+def copy_code(source: Path, copy: Path) -> None:
+    """A copy of the package in `source`: its Python files are copied, everything else is linked."""
+    copy.mkdir()
+    for path in source.iterdir():
+        if path.suffix == ".py":
+            shutil.copyfile(path, copy / path.name)
+        elif path.is_dir() and next(path.rglob("*.py"), None):
+            copy_code(path, copy / path.name)
+        elif path.name != "__pycache__":
+            (copy / path.name).symlink_to(path)
+
+
+def plant(package: Path, file: str, right: str, wrong: str) -> str:
+    """Puts a bug into a copy of a package: in `file`, `wrong` instead of `right`. Returns the file's former text."""
+    text = (package / file).read_text(encoding="utf-8")
+    assert text.count(right) == 1, "this bug's place is no longer in the source: write the bug anew"
+    (package / file).write_text(text.replace(right, wrong), encoding="utf-8")
+    return text
 
 
 # Processes are forked from one that has imported what takes long: a second instead of five
@@ -106,10 +116,10 @@ forked.set_forkserver_preload(["torch", "numpy", "hypothesis", "pytest", "datase
 
 def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
     """pytest in a process of its own that finds packages in the folder `packages` first."""
-    words = ("-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *words)
     plain = dict(PYTHONDONTWRITEBYTECODE="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     environment = dict(PYTHONPATH=str(packages)) | plain | environment
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as scratch:
+        words = ("-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", f"--basetemp={scratch}/tests", *words)
         child = forked.Process(target=_pytest, args=(str(packages), str(cwd), words, environment, DupFd(said.fileno())))
         child.start()
         child.join(600)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pspin_lite import backends
+from pspin_lite import _backends as backends
 
 ON_A_GPU = SimpleNamespace(is_cuda=True, dtype=torch.float32, device="cuda:0")
 
@@ -42,7 +42,11 @@ def test_auto_takes_triton_on_a_gpu(gpu):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("pspin_lite.backends.triton_mode", lambda: ("absent", "the package triton is not installed"), "not installed"),
+        (
+            "pspin_lite._backends.triton_mode",
+            lambda: ("absent", "the package triton is not installed"),
+            "not installed",
+        ),
         ("torch.cuda.get_device_capability", lambda: (7, 5), "compute capability 7.5, and Triton needs 8.0"),
         ("shutil.which", lambda name: None, "needs a C compiler"),
     ],

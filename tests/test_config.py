@@ -66,7 +66,6 @@ def test_frozen_and_replaceable():
         (lambda c: c.replace(betas=(0.9, 1.0)), ["betas", "1.0"]),
         (lambda c: c.replace(betas=("a", "b")), ["betas", "a"]),
         (lambda c: c.replace(betas=[0.9, 0.99]), ["betas", "tuple"]),
-        (lambda c: c.learning_rate(-1), ["step", "-1"]),
         (lambda c: c.replace(tol=1e-3, implicit=False), ["tol", "implicit=False"]),
         (lambda c: c.replace(tol=2), ["tol", "2"]),
         (lambda c: c.replace(chunk=0), ["chunk", "0"]),
@@ -81,29 +80,3 @@ def test_bad_values_are_named(call, words):
     with pytest.raises(ValueError) as raised:
         call(ps.preset("byte-lite"))
     assert all(word in message(raised) for word in words), message(raised)
-
-
-def test_schedule():
-    cfg = ps.preset("byte-paper")
-    rate = cfg.learning_rate
-    assert rate(0) == pytest.approx(8e-4 / 500)
-    assert rate(249) == pytest.approx(4e-4)
-    assert rate(499) == rate(500) == rate(6999) == 8e-4
-    assert rate(7499) == pytest.approx(8e-4 * 0.55)  # half way down the cosine
-    assert rate(7999) == pytest.approx(8e-5)
-    falling = [rate(s) for s in range(6999, 8000)]
-    assert falling == sorted(falling, reverse=True)
-
-
-@pytest.mark.parametrize("steps", [1, 2, 10, 100, 1500, 1501])
-def test_schedule_of_short_runs_keeps_both_ends(steps):
-    cfg = ps.preset("byte-paper").replace(steps=steps)
-    rates = [cfg.learning_rate(s) for s in range(steps)]
-    assert rates[-1] == pytest.approx(8e-5)
-    assert max(rates) <= 8e-4
-    assert steps < 10 or max(rates) > 7.5e-4
-
-
-def test_schedule_without_ramps():
-    cfg = ps.preset("byte-paper").replace(steps=5, warmup=0, cooldown=0)
-    assert [cfg.learning_rate(s) for s in range(7)] == [8e-4] * 7, "also beyond the end"

@@ -7,7 +7,9 @@ import torch
 from helpers import message
 
 import pspin_lite as ps
-from pspin_lite import costs, measure
+from pspin_lite import costs
+from pspin_lite.tools import measure
+from pspin_lite.training import recipe
 
 
 @pytest.mark.eq("tab-footprint")
@@ -139,7 +141,7 @@ def test_peak_memory_of_a_training_step_is_predicted(name, change, batch, tokens
     """Within 6% above weights and moments, which are exact."""
     cfg = ps.preset(name).replace(**change)
     model = ps.build(cfg)
-    optimizer = model.adamw()
+    optimizer = recipe.optimizer(model)
     ids = torch.randint(cfg.vocab, (batch, tokens + 1))
 
     def step() -> None:

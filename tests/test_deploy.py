@@ -17,8 +17,10 @@ import torch
 from helpers import error, message
 
 import pspin_lite as ps
-from pspin_lite import config, deploy, fast_linear, files
-from pspin_lite.files import FileError
+from pspin_lite import _fast_linear as fast_linear
+from pspin_lite import _files as files
+from pspin_lite import config, deploy
+from pspin_lite._files import FileError
 
 TINY = ps.preset("byte-lite").replace(width=24, heads=2, inner=10, layers=2)  # 10: a last byte of two codes
 BASELINE = ps.preset("transformer-lite").replace(vocab=60, width=16, layers=2, inner=12)
@@ -176,7 +178,7 @@ class Only:
 sys.meta_path = [Only(finder) for finder in sys.meta_path]
 import torch
 import pspin_lite as ps
-from pspin_lite import deploy, files
+from pspin_lite import _files as files, deploy
 from pathlib import Path
 exec(sys.argv[2])
 print(answers(sys.argv[1]))

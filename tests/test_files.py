@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pspin_lite import files
-from pspin_lite.files import FileError
+from pspin_lite import _files as files
+from pspin_lite._files import FileError
 
 ROOT = Path(__file__).resolve().parent.parent
 TENSORS = {
@@ -138,7 +138,7 @@ def test_any_flipped_bit_is_noticed(tmp_path):
 
 LIMITED = """
 import resource, sys, torch
-from pspin_lite import files
+from pspin_lite import _files as files
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 for write in (lambda: files.write_tensors(sys.argv[1], {"w": torch.ones(4096)}),
               lambda: files.write_json(sys.argv[2], {"w": "x" * 5000})):
@@ -179,7 +179,7 @@ def test_an_injected_error_leaves_all_as_it_was(written, monkeypatch, where, err
     def fails(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(f"pspin_lite.files.{where}", fails)
+    monkeypatch.setattr(f"pspin_lite._files.{where}", fails)
     with pytest.raises(FileError, match=words) as raised:
         files.write_tensors(written, {"other": torch.ones(3)})
     monkeypatch.undo()
@@ -192,7 +192,7 @@ def test_an_interrupt_leaves_all_as_it_was(written, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pspin_lite.files.os.replace", interrupted)
+    monkeypatch.setattr("pspin_lite._files.os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         files.write_tensors(written, {"other": torch.ones(3)})
     monkeypatch.undo()
@@ -204,9 +204,26 @@ def test_flushed_before_renamed_and_the_folder_after(written, monkeypatch):
     done = []
     for name in ("fsync", "replace"):
         real = getattr(os, name)
-        monkeypatch.setattr(f"pspin_lite.files.os.{name}", lambda *a, n=name, real=real: (done.append(n), real(*a))[1])
+        monkeypatch.setattr(f"pspin_lite._files.os.{name}", lambda *a, n=name, real=real: (done.append(n), real(*a))[1])
     files.write_text(written.parent / "t", "x")
     assert done == ["fsync", "replace", "fsync"]
+
+
+def test_written_where_folders_cannot_be_opened(tmp_path, monkeypatch):
+    """As on Windows: no os.O_DIRECTORY, a folder cannot be opened, and only what is open for writing is synced."""
+    opened, real = [], os.open
+
+    def open_as_windows(path, flags, *mode):
+        if Path(path).is_dir():
+            raise PermissionError(errno.EACCES, "Permission denied")
+        opened.append(flags & os.O_ACCMODE)
+        return real(path, flags, *mode)
+
+    monkeypatch.delattr(os, "O_DIRECTORY")
+    monkeypatch.setattr(os, "open", open_as_windows)
+    files.write_json(tmp_path / "x.json", {"a": 1})
+    assert files.read_json(tmp_path / "x.json") == {"a": 1}
+    assert opened[-1] == os.O_RDWR
 
 
 # --- 11: pickles ----------------------------------------------------------------------------------
@@ -340,7 +357,7 @@ import random, resource, sys, time
 sys.path.insert(0, "tests")
 from pathlib import Path
 import torch
-from pspin_lite import files
+from pspin_lite import _files as files
 from test_files import TENSORS, mutated, same
 path, whole = Path(sys.argv[1]), Path(sys.argv[1]).read_bytes()
 json_text = b'{"step": 12, "nested": {"a": [1, 2.5, null, "text"]}, "long": "' + b"x" * 200 + b'"}'

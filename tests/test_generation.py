@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Bytes:
-    """The interface of pspin_lite.tokenizers, as small as it gets."""
+    """The interface of pspin_lite.data.tokenizers, as small as it gets."""
 
     vocab, end = 256, 255
 

@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 from helpers import error, message
-from paper_algorithm import p_spin_logits
 from torch.nn import functional as F
 
 import pspin_lite as ps
-from pspin_lite import measure
 from pspin_lite.attractor import equilibrium
 from pspin_lite.loss import linear_cross_entropy
+from pspin_lite.tools import measure
+from pspin_lite.training import recipe
 
 SMALL = dict(width=16, heads=2, layers=2, inner=20)
 TINY_TRANSFORMER = dict(width=16, heads=4, kv_heads=2, head_width=6, layers=2, inner=20, vocab=50)
@@ -35,20 +35,6 @@ def some_tokens(B, T, vocab=50, seed=0):
 
 
 BOTH = pytest.mark.parametrize("make", [small, tiny_transformer])
-
-
-@pytest.mark.eq("alg-byte", "alg-subword", "rmsnorm", "ssm-qkv", "ssm-gate", "ssm-out")
-@pytest.mark.eq("spin-drive", "spin-gamma", "spin-out", "head")
-@pytest.mark.parametrize("vocab", [256, 8192], ids=["bytes", "subwords"])
-def test_network_is_the_papers_algorithm(vocab):
-    model = small(vocab=vocab, chunk=8, gain=2.0, gamma_start=0.8)
-    with torch.no_grad():  # every vector away from its start, so that each one's place counts
-        for p in model.parameters():
-            if p.ndim == 1:
-                p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(len(p))).double() * 0.3)
-    tokens = some_tokens(2, 24, vocab)
-    expected = p_spin_logits(dict(model.named_parameters()), tokens, H=2, K=5, C=8)
-    assert error(model(tokens), expected) < 1e-10
 
 
 @BOTH
@@ -261,21 +247,10 @@ def test_initial_scales():
     assert model.embedding.weight.std().item() == pytest.approx(0.02, rel=0.05)
 
 
-@BOTH
-def test_parameter_groups_hold_everything_once(make):
-    model = make()
-    matrices, vectors = model.parameter_groups()
-    assert {id(p) for p in matrices["params"] + vectors["params"]} == {id(p) for p in model.parameters()}
-    assert all(p.ndim == 2 for p in matrices["params"])
-    assert all(p.ndim == 1 for p in vectors["params"])
-    assert (matrices["weight_decay"], vectors["weight_decay"]) == (0.05, 0.0)
-    assert make(decay_vectors=True).parameter_groups()[1]["weight_decay"] == 0.05
-
-
 def test_a_few_steps_of_training_lower_the_loss():
     model = small()
     tokens = some_tokens(4, 33)
-    optimizer = torch.optim.AdamW(model.parameter_groups(), lr=3e-3)
+    optimizer = torch.optim.AdamW(recipe.parameter_groups(model), lr=3e-3)
     losses = []
     for _ in range(15):
         loss = model.loss(tokens[:, :-1], tokens[:, 1:])

@@ -10,7 +10,7 @@ from helpers import DECAYS, SHAPES, assert_same, error, message, ssm_inputs, wit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pspin_lite import backends
+from pspin_lite import _backends as backends
 from pspin_lite.state_space import chunked, decay_mask, quadratic, recurrent
 
 

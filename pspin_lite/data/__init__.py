@@ -1,0 +1,1 @@
+"""Data: from a corpus to packed sequences of tokens."""

@@ -1,0 +1,347 @@
+"""Everything one can ask of the attractor's map: does it settle, how fast, from where, and how good is its gradient?
+
+The map is one step, y -> spin(z + (gamma * y) W^T). Shapes are those of attractor.py: z [.., 2D], w_int [2D, D],
+gamma [D], states y [.., D], a row per token. Nothing here is needed to train or to decode.
+
+    residuals         relative change of every step
+    spectral_radius   largest |eigenvalue| of the Jacobian at a state: below 1, steps lead back to a fixed point there
+    lipschitz_bound   bound on the stretching of any step: below 1 the map contracts everywhere
+    gradient_error    of the implicit gradient, held against one of three references (REFERENCES)
+    examine           all of it at once, from several starts, with a verdict per token
+    layers            z, w_int and gamma of every attractor of a model, for a text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import _checks as checks
+from .attractor import check_map, equilibrium, slopes, spin, step, unrolled
+
+SHOWN = 20  # steps of a path that `examine` hands out
+LIMIT = 200  # steps after which a state that still moves counts as one that does not settle
+SETTLED = 1e-5  # largest change of a spin in a step, below which a state has settled
+CREEP = 1e-2  # a state that moves by less than this in a step is not taken to oscillate
+APART = 1e-2  # fixed points closer than this, in every spin, are one
+SMALL = 48  # spins up to which eigenvalues are computed exactly, and unstable fixed points looked for
+CONVERGED = 64  # steps that count as all of them in training, where time matters
+EXACT = 400  # steps that count as all of them where it does not
+
+CONTRACTS, SEVERAL, OSCILLATES, SLOW = "contracts", "several fixed points", "oscillates", "too slow to tell"
+ELSEWHERE = "oscillates from some starts"  # not from the layer's own
+
+
+class Layer(NamedTuple):
+    """A map: what the attractor of one layer is given, z with a row per token."""
+
+    z: Tensor
+    w_int: Tensor
+    gamma: Tensor
+
+
+def attractors(model: nn.Module) -> list[nn.Module]:
+    """The attractors of a model, from the first block to the last; none for a Transformer."""
+    return [block.attractor for block in model.blocks if hasattr(block, "attractor")]
+
+
+@torch.no_grad()
+def layers(model: nn.Module, tokens: Tensor, sample: int | None = None) -> list[Layer]:
+    """The maps of all layers while the model reads `tokens` [B,T]. sample: of that many tokens, spread evenly."""
+    inputs: list[Tensor] = []
+    modules = attractors(model)
+    hooks = [module.register_forward_pre_hook(lambda _, given: inputs.append(given[0])) for module in modules]
+    try:
+        model.hidden(tokens)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    rows = [x.flatten(0, -2) for x in inputs]
+    if sample is not None:
+        rows = [x[:: max(1, len(x) // sample)][:sample] for x in rows]
+    return [Layer(m.w_ext(x), m.w_int.quantized(), m.gamma()) for m, x in zip(modules, rows, strict=True)]
+
+
+# How fast it settles
+
+
+@torch.no_grad()
+def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
+    """Relative change |Y_k - Y_{k-1}| / |Y_k| over all tokens together, for k = 1..steps. [steps]"""
+    check_map(z, w_int, gamma, steps)
+    y, changes = spin(z), []
+    for _ in range(steps):
+        before, y = y, step(y, z, w_int, gamma)
+        changes.append((y - before).norm() / y.norm().clamp_min(torch.finfo(y.dtype).tiny))
+    return torch.stack(changes) if changes else z.new_empty(0)
+
+
+def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
+    """dY_k / dY_{k-1} at y: [.., D, D]."""
+    phi_u, phi_g = slopes(z + (gamma * y) @ w_int.T)
+    W_u, W_g = w_int.chunk(2, 0)
+    return (phi_u.unsqueeze(-1) * W_u + phi_g.unsqueeze(-1) * W_g) * gamma
+
+
+@torch.no_grad()
+def spectral_radius(
+    y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, iterations: int = 60, exact: bool = False, seed: int = 0
+) -> Tensor:
+    """Largest |eigenvalue| of the Jacobian of a step at y, for each token. [..]
+
+    exact: from all eigenvalues, D^3 per token. Otherwise by power iteration, which never builds the Jacobian. The
+    leading eigenvalues are often a complex pair, under which the growth of a single step swings; so the growth is
+    averaged (geometrically) over the second half of the iterations."""
+    checks.whole("iterations", iterations, 2)
+    if exact:
+        J = jacobian(y, z, w_int, gamma)
+        finite = J.isfinite().all(-1).all(-1)
+        return torch.linalg.eigvals(J.where(finite[..., None, None], 0.0)).abs().amax(-1).where(finite, torch.nan)
+    phi = torch.cat(slopes(z + (gamma * y) @ w_int.T), -1)
+    x = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(y)
+    x /= x.norm(dim=-1, keepdim=True)
+    log_growth = torch.zeros_like(x[..., 0])
+    for i in range(iterations):
+        x_u, x_g = (phi * ((gamma * x) @ w_int.T)).chunk(2, -1)
+        x = x_u + x_g  # J x
+        size = x.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(y.dtype).tiny)
+        x = x / size
+        if i >= iterations // 2:
+            log_growth += size.squeeze(-1).log()
+    return (log_growth / (iterations - iterations // 2)).exp()
+
+
+@torch.no_grad()
+def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
+    """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
+
+    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
+    |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small."""
+    checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
+    checks.same("gamma", gamma, (w_int.shape[1],), "one for each column of w_int")
+    return torch.linalg.matrix_norm(w_int * gamma, 2).item()
+
+
+# How good its gradient is
+
+implicit = partial(equilibrium, backend="torch")
+REFERENCES: dict[str, Callable[[int], tuple[Callable, int]]] = {  # what the implicit gradient at K is held against
+    "converged": lambda K: (implicit, CONVERGED),  # itself with both iterations converged
+    "fixed point": lambda K: (unrolled, EXACT),  # the gradient of the fixed point: autograd through many steps
+    "steps": lambda K: (unrolled, K),  # the gradient of the K steps that were run
+}
+
+
+def gradient_error(
+    z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, against: str = "converged", direction: Tensor | None = None
+) -> float:
+    """Relative error of the implicit gradient with respect to z; `against`: see REFERENCES.
+
+    direction: gradient of the loss with respect to the spins, [n, D]; None: a random one, always the same."""
+    layer, enough = REFERENCES[checks.choice("against", against, REFERENCES)](steps)
+    if direction is None:
+        direction = torch.randn(len(z), len(gamma), generator=torch.Generator().manual_seed(0)).to(z)
+    inputs = (z, w_int, gamma)
+    return relative(
+        drive_gradient(implicit, inputs, steps, direction), drive_gradient(layer, inputs, enough, direction)
+    )
+
+
+def relative(gradient: Tensor, reference: Tensor) -> float:
+    return ((gradient - reference).norm() / reference.norm()).item()
+
+
+def drive_gradient(
+    layer: Callable[..., Tensor], inputs: tuple[Tensor, ...], steps: int, direction: Tensor | None = None
+) -> Tensor:
+    """Gradient with respect to z of the spins' component along `direction` (None: a random one, always the same).
+    layer: `equilibrium` or `unrolled`."""
+    z = inputs[0].detach().clone().requires_grad_()
+    with torch.enable_grad():
+        y = layer(z, *inputs[1:], steps)
+        return torch.autograd.grad(y, z, random_direction(y) if direction is None else direction)[0]
+
+
+def random_direction(like: Tensor, seed: int = 1) -> Tensor:
+    """For spins like these, drawn in float64 whatever their dtype."""
+    return torch.randn(like.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(like)
+
+
+def gradient_errors(scales: np.ndarray, most: int, gamma: float = 0.5) -> dict[str, np.ndarray]:
+    """For random maps: largest spectral radius [S], and the relative error of the implicit gradient at K = 1..most
+    against that of the fixed point and against that of the K steps, [S, most] each."""
+    radius, fixed, steps = [], [], []
+    for scale in scales:
+        layer = random_map(gamma, float(scale))
+        radius.append(np.nanmax(examine(*layer, K=0).radius))
+        exact = drive_gradient(unrolled, layer, EXACT)
+        for K in range(1, most + 1):
+            gradient = drive_gradient(implicit, layer, K)
+            fixed.append(relative(gradient, exact))
+            steps.append(relative(gradient, drive_gradient(unrolled, layer, K)))
+    shape = (len(scales), most)
+    return dict(radius=np.array(radius), fixed=np.array(fixed).reshape(shape), steps=np.array(steps).reshape(shape))
+
+
+# All of it, from several starts
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What `examine` says. L is the number of steps shown, K the number the layer takes."""
+
+    path: np.ndarray  # [L+1, n, D] states from the layer's own start Y_0
+    residual: np.ndarray  # [L, n] relative change |Y_k - Y_{k-1}| / |Y_k| of each token
+    radius: np.ndarray  # [n] largest |eigenvalue| of the Jacobian of a step at a fixed point; nan if none was found
+    bound: float  # Lipschitz bound of a step, for any drive
+    settles: np.ndarray  # [n] whether the layer's own start has settled within LIMIT steps
+    points: np.ndarray  # [n] attracting fixed points met from all starts
+    gradient_error: np.ndarray  # [K+1] of the Neumann series after 0..K products; nan where no token settles
+    verdicts: list[str]  # one per token
+    verdict: str  # the gravest, and how many tokens have it if not all
+
+
+@torch.no_grad()
+def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, seed: int = 0) -> Examination:
+    """Follows the layer's own start and `starts` random ones until they settle or LIMIT steps have passed.
+
+    What it says about fixed points is what those starts met: others may exist."""
+    checks.whole("K", K, 0)
+    n, D = z.shape[0], gamma.shape[0]
+    rng = torch.Generator().manual_seed(seed)
+    elsewhere = 2 * torch.rand(starts, n, D, generator=rng, dtype=torch.float64).to(z) - 1
+    y, path, moved = torch.cat([spin(z).unsqueeze(0), elsewhere]), [spin(z)], []
+    for k in range(LIMIT):
+        new = step(y, z, w_int, gamma)
+        moved.append((new - y).abs().amax(-1))  # [1 + starts, n]
+        y = new
+        if k < SHOWN:
+            path.append(y[0])
+        if k + 1 >= SHOWN and (moved[-1] < SETTLED).all():
+            break
+    settled = moved[-1] < SETTLED
+    end = newton(newton(y[0], z, w_int, gamma), z, w_int, gamma)  # from nearly at rest to the last digit
+    if not settled[0].all():  # they have a fixed point too, from which steps lead away
+        unstable = follow(z, w_int, gamma) if D <= SMALL else torch.full_like(end, torch.nan)
+        end = end.where(settled[0].unsqueeze(-1), unstable)
+    while len(path) <= max(SHOWN, K):
+        path.append(step(path[-1], z, w_int, gamma))
+    states = torch.stack(path)
+    shrinking = _shrinks(torch.stack(moved))
+    points = [len(distinct(y[settled[:, t], t], APART)) for t in range(n)]
+    verdicts = [_judge(settled[:, t], shrinking[:, t], points[t]) for t in range(n)]
+    changes = (states[1:] - states[:-1]).norm(dim=-1) / states[1:].norm(dim=-1).clamp_min(1e-30)
+    return Examination(
+        path=states[: SHOWN + 1].numpy(),
+        residual=changes[:SHOWN].numpy(),
+        radius=spectral_radius(end, z, w_int, gamma, exact=D <= SMALL).numpy(),
+        bound=lipschitz_bound(w_int, gamma),
+        settles=settled[0].numpy(),
+        points=np.array(points),
+        gradient_error=_series_errors(states[max(K - 1, 0)], end, settled[0], Layer(z, w_int, gamma), K),
+        verdicts=verdicts,
+        verdict=_together(verdicts),
+    )
+
+
+def newton(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
+    """A step of Newton's method towards a fixed point: [.., D] -> [.., D]."""
+    eye = torch.eye(gamma.shape[0], dtype=z.dtype)
+    return y + torch.linalg.solve(eye - jacobian(y, z, w_int, gamma), step(y, z, w_int, gamma) - y)
+
+
+def follow(z: Tensor, w_int: Tensor, gamma: Tensor, stages: int = 12) -> Tensor:
+    """A fixed point, also where steps lead away from it: the one for gamma = 0, spin(z), followed by Newton's method as
+    gamma grows to what it is. nan for tokens for which that fails."""
+    y = spin(z)
+    for stage in range(1, stages + 1):
+        part = gamma * (stage / stages)
+        for _ in range(2 if stage < stages else 6):
+            y = newton(y, z, w_int, part)
+    arrived = (step(y, z, w_int, gamma) - y).abs().amax(-1, keepdim=True) < SETTLED
+    return y.where(arrived, torch.nan)
+
+
+def distinct(points: Tensor, apart: float) -> list[Tensor]:
+    """Of the rows [m, D], those that differ from all before them by more than `apart` in some spin."""
+    different: list[Tensor] = []
+    for row in points:
+        if all((row - other).abs().max() > apart for other in different):
+            different.append(row)
+    return different
+
+
+def _shrinks(moved: Tensor) -> Tensor:
+    """Whether changes [k, ..] are on their way to nothing: the largest of the last ten is small, or smaller than those
+    at half-time."""
+    last, middle = moved[-10:].amax(0), len(moved) // 2
+    return (last < CREEP) | (last < 0.7 * moved[middle : middle + 10].amax(0))
+
+
+def _judge(settled: Tensor, shrinking: Tensor, points: int) -> str:
+    """Of one token; entry 0 is the layer's own start."""
+    if not (settled[0] or shrinking[0]):
+        return OSCILLATES
+    if points > 1:
+        return SEVERAL
+    if not (settled | shrinking).all():
+        return ELSEWHERE
+    return CONTRACTS if settled.all() else SLOW
+
+
+def _together(verdicts: list[str]) -> str:
+    worst = next(word for word in (OSCILLATES, SEVERAL, ELSEWHERE, SLOW, CONTRACTS) if word in verdicts)
+    count = verdicts.count(worst)
+    return worst if count == len(verdicts) else f"{worst} ({count} of {len(verdicts)} tokens)"
+
+
+def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K: int) -> np.ndarray:
+    """dL/dH by the paper's series after 0..K products, with the slopes at H_K, against the exact one at the fixed point
+    `end`. L is a fixed random direction; only tokens that settle have an exact gradient."""
+    if not settled.any():
+        return np.full(K + 1, np.nan)
+    z, w_int, gamma = layer
+    dy = random_direction(end)
+    J = jacobian(end, *layer)
+    exact = torch.linalg.solve(torch.eye(J.shape[-1], dtype=J.dtype) - J.mT.where(settled[:, None, None], 0.0), dy)
+    exact = torch.cat([exact * phi for phi in slopes(z + (gamma * end) @ w_int.T)], -1)[settled]
+    phi_u, phi_g = slopes(z if K == 0 else z + (gamma * before) @ w_int.T)
+    V, errors = dy, []
+    for k in range(K + 1):
+        if k:
+            V = dy + gamma * (torch.cat([V * phi_u, V * phi_g], -1) @ w_int)  # as in attractor.py
+        series = torch.cat([V * phi_u, V * phi_g], -1)[settled]
+        errors.append(((series - exact).norm() / exact.norm()).item())
+    return np.array(errors)
+
+
+# Maps to look at
+
+# Two spins that act on each other's value, not on their gates. Rows: who is acted upon; columns: who acts.
+KINDS = {
+    "agree": [[0.0, 1.0], [1.0, 0.0]],  # each wants the sign of the other
+    "frustrated": [[0.0, 1.0], [-1.0, 0.0]],  # the first wants to agree, the second to differ
+    "alone": [[1.0, 0.0], [0.0, 1.0]],  # each holds on to its own sign
+}
+TWO_DRIVE = [0.2, 0.1, 2.0, 2.0]  # [U | G] of the two spins: weakly driven, gates 88 % open
+
+
+def random_map(gamma: float, scale: float, D: int = 32, n: int = 8, seed: int = 0) -> Layer:
+    """n tokens on D spins with random ternary couplings of size scale/sqrt(D), one gamma for all."""
+    rng = torch.Generator().manual_seed(seed)
+    z = torch.randn(n, 2 * D, generator=rng, dtype=torch.float64)
+    codes = torch.randint(-1, 2, (2 * D, D), generator=rng).double()
+    return Layer(z, codes * scale * D**-0.5, torch.full((D,), gamma, dtype=torch.float64))
+
+
+def two_spins(kind: str, gamma: float, scale: float) -> Layer:
+    """One token on two spins; see KINDS."""
+    codes = torch.tensor(KINDS[checks.choice("kind", kind, KINDS)], dtype=torch.float64)
+    w_int = torch.cat([codes * scale, torch.zeros(2, 2, dtype=torch.float64)])
+    return Layer(torch.tensor([TWO_DRIVE], dtype=torch.float64), w_int, torch.full((2,), gamma, dtype=torch.float64))

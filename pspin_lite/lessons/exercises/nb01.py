@@ -1,0 +1,97 @@
+"""Exercises of notebook 01."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.nn.functional import softplus
+
+from ... import costs, state_space
+from ...config import preset
+from . import Exercise, expect
+
+
+def z_for(decay: float) -> float:
+    """exp(-softplus(z)) = 1 / (1 + exp(z)) = decay, solved for z."""
+    return math.log(1 / decay - 1)
+
+
+def grade_z(answer) -> None:
+    for decay in (0.5, 0.9, 0.999, 0.03):
+        z = torch.as_tensor(answer(decay), dtype=torch.float64)
+        expect(f"the decay of a head with z_for({decay})", torch.exp(-softplus(z)), decay)
+
+
+def with_resets(G: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    """G with -inf at the first token of every document."""
+    starts = torch.tensor([0, *lengths[:-1]]).cumsum(0)
+    G = G.clone()
+    G[starts] = -torch.inf
+    return G
+
+
+def grade_resets(answer) -> None:
+    G = -torch.arange(1.0, 9)
+    before = G.clone()
+    result = answer(G, [3, 1, 4])
+    expect("your argument afterwards", G, before, 0)
+    assert result is not None, "with_resets returned None: is there a `return`?"
+    expect(
+        "exp of G for documents of 3, 1 and 4 tokens", result.exp(), [0, *before[1:3].exp(), 0, 0, *before[5:].exp()]
+    )
+    q, k, v = torch.randn(3, 1, 8, 1, 4, generator=torch.Generator().manual_seed(0))
+    whole, _ = state_space.recurrent(q, k, v, result[None, :, None])
+    alone, _ = state_space.recurrent(q[:, 4:], k[:, 4:], v[:, 4:], before[None, 4:, None])
+    expect("the last document's answers", whole[:, 4:], alone)
+
+
+def merge(first: tuple, second: tuple) -> tuple:
+    """h -> a2 (a1 h + w1) + w2."""
+    (a1, w1), (a2, w2) = first, second
+    return a1 * a2, a2 * w1 + w2
+
+
+def grade_merge(answer) -> None:
+    rng = torch.Generator().manual_seed(0)
+    h, w1, w2, w3 = torch.randn(4, 3, 3, generator=rng)
+    a, w = answer((0.5, w1), (0.25, w2))
+    expect("what the two leave of an old state", a, 0.125)
+    expect("the state after both", a * h + w, 0.25 * (0.5 * h + w1) + w2)
+    one, two, three = (0.5, w1), (0.25, w2), (0.9, w3)
+    left, right = answer(answer(one, two), three), answer(one, answer(two, three))
+    expect("three stretches, merged in either order", left[1], right[1])
+
+
+def leanest_chunk(d: float) -> float:
+    """2 C + d²/C numbers a token and head are least where the derivative 2 - d²/C² is 0."""
+    return d / math.sqrt(2)
+
+
+def grade_leanest(answer) -> None:
+    for d in (32, 88, 256):
+        C = float(answer(d))
+        assert C > 0, f"a chunk of {C:g} tokens is not one"
+        for other in (0.9 * C, 1.1 * C):
+            mine, theirs = 2 * C + d**2 / C, 2 * other + d**2 / other
+            assert mine < theirs, f"for d = {d} a chunk of {other:.1f} keeps less than your {C:.1f}"
+    cfg = preset("byte-lite").replace(layers=1)
+    saved = {C: costs.saved_bytes(cfg.replace(chunk=C), tokens=1024)["state space"] for C in (8, 16, 32, 64)}
+    nearest = min(saved, key=lambda C: abs(math.log(C / float(answer(32)))))
+    assert saved[nearest] == min(saved.values()), "the package's own count disagrees"
+
+
+EXERCISES = {
+    "1.1": Exercise(grade_z, z_for, "exp(-softplus(z)) is 1 / (1 + exp(z)). Set it equal to the decay; solve for z."),
+    "1.2": Exercise(
+        grade_resets,
+        with_resets,
+        "A document starts where the lengths of those before it add up to: 0, then a cumulative sum. Clone G first.",
+    ),
+    "1.3": Exercise(grade_merge, merge, "Put h → a1 h + w1 into h → a2 h + w2, and read off what multiplies h."),
+    "1.4": Exercise(
+        grade_leanest,
+        leanest_chunk,
+        "Per token that is 2 C²/C + d²/C numbers. Where is the derivative with respect to C zero?",
+    ),
+}

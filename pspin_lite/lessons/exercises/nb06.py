@@ -1,0 +1,107 @@
+"""Exercises of notebook 06."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ... import attractor
+from ...tools import measure
+from . import Exercise, expect
+
+
+def spin_by_gamma(z: float, w: float, gamma: float) -> float:
+    """dy/dgamma of y = tanh(z + gamma w y), at the fixed point that is reached from 0."""
+    y = 0.0
+    for _ in range(1000):
+        y = math.tanh(z + gamma * w * y)
+    slope = 1 - y**2
+    return slope * w * y / (1 - slope * gamma * w)
+
+
+def grade_by_gamma(answer) -> None:
+    def rest(z, w, gamma):
+        y = 0.0
+        for _ in range(1000):
+            y = math.tanh(z + gamma * w * y)
+        return y
+
+    for z, w, gamma in ((1.0, 1.0, 0.5), (0.3, -1.5, 0.4), (-0.5, 1.2, 0.5)):
+        numeric = (rest(z, w, gamma + 1e-5) - rest(z, w, gamma - 1e-5)) / 2e-5
+        expect(f"dy/dgamma at z = {z}, w = {w}, gamma = {gamma}", answer(z, w, gamma), numeric, 1e-4)
+
+
+def products_needed(q: float, tol: float) -> int:
+    """The smallest K for which 1 + q + .. + q^K misses 1/(1 - q) by at most tol of it."""
+    return max(0, math.ceil(math.log(tol) / math.log(abs(q)) - 1))
+
+
+def grade_products(answer) -> None:
+    for q, tol in ((0.1, 1.5e-3), (0.5, 0.9e-6), (0.9, 0.01), (-0.5, 0.1), (0.5, 0.7)):
+        K = 0
+        while abs(q) ** (K + 1) > tol:
+            K += 1
+        expect(f"the products for q = {q}, tol = {tol}", answer(q, tol), K)
+
+
+def series_for_any_step(step, y, dy, K):
+    """V_K for any map: vector-Jacobian products by autograd, no Jacobian."""
+    y = y.detach().requires_grad_()
+    new = step(y)
+    V = dy
+    for _ in range(K):
+        V = dy + torch.autograd.grad(new, y, V, retain_graph=True)[0]
+    return V
+
+
+def grade_series(answer) -> None:
+    rng = torch.Generator().manual_seed(0)
+    W = 0.4 * torch.randn(6, 6, generator=rng, dtype=torch.float64)
+    y, dy = (torch.randn(6, generator=rng, dtype=torch.float64) for _ in range(2))
+
+    def step(x):
+        return torch.sin(W @ x) + 0.1 * x
+
+    J = torch.autograd.functional.jacobian(step, y)
+    for K in (0, 1, 4):
+        V = dy
+        for _ in range(K):
+            V = dy + J.T @ V
+        expect(f"V_{K} of another map", answer(step, y, dy, K), V)
+
+
+def bytes_kept(n: int, D: int, size: int) -> int:
+    """phi_u, phi_g and Y: three numbers a spin."""
+    return 3 * n * D * size
+
+
+def grade_bytes(answer) -> None:
+    for n, D, dtype in ((10, 16, torch.float32), (3, 40, torch.float64)):
+        inputs = [torch.zeros(*shape, dtype=dtype, requires_grad=True) for shape in ((n, 2 * D), (2 * D, D), (D,))]
+        for K in (2, 9):
+            kept = measure.saved_bytes(
+                lambda K=K, inputs=inputs: attractor.equilibrium(*inputs, K, backend="torch"), tuple(inputs)
+            )
+            expect(f"bytes at n = {n}, D = {D}, {dtype}, K = {K}", answer(n, D, dtype.itemsize), kept)
+
+
+EXERCISES = {
+    "6.1": Exercise(
+        grade_by_gamma,
+        spin_by_gamma,
+        "Differentiate both sides of y = tanh(z + gamma w y) by gamma; y depends on it too. Solve for dy/dgamma.",
+    ),
+    "6.2": Exercise(
+        grade_products, products_needed, "What is left out is q^(K+1) / (1 - q), so the relative error is |q|^(K+1)."
+    ),
+    "6.3": Exercise(
+        grade_series,
+        series_for_any_step,
+        "torch.autograd.grad(new, y, V, retain_graph=True) is J^T V, if new = step(y) was computed from a y that "
+        "requires a gradient.",
+    ),
+    "6.4": Exercise(
+        grade_bytes, bytes_kept, "Per token and spin it keeps the two slopes and the spin itself, whatever K."
+    ),
+}

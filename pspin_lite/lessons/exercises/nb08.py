@@ -1,0 +1,101 @@
+"""Exercises of notebook 08."""
+
+from __future__ import annotations
+
+import torch
+
+from ... import config, costs
+from . import Exercise, expect
+
+
+def widest(budget: int, V: int, D: int, L: int) -> int:
+    """The largest D_int with which the whole network has at most `budget` parameters."""
+
+    def count(D_int):
+        layer = 5 * D**2 + 2 * D * D_int + 2 * D_int**2 + D * D_int + 2 * D + D_int
+        return V * D + L * layer + D
+
+    D_int = 0
+    while count(D_int + 1) <= budget:
+        D_int += 1
+    return D_int
+
+
+def grade_widest(answer) -> None:
+    for budget, inner in ((60_963_008, 2048), (60_963_007, 2047), (60_979_000, 2048)):
+        expect(f"D_int for {budget:,} parameters, |V| = 256, D = 704, L = 4", answer(budget, 256, 704, 4), inner, 0)
+    expect("D_int for 57,719,072 parameters, |V| = 49152", answer(57_719_072, 49152, 544, 4), 1408, 0)
+
+
+def merge(first, second):
+    """(maximum, sum of exponentials relative to it) of two pieces of logits -> of both together."""
+    (m1, s1), (m2, s2) = first, second
+    m = torch.maximum(m1, m2)
+    return m, s1 * (m1 - m).exp() + s2 * (m2 - m).exp()
+
+
+def grade_merge(answer) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(5, 30, generator=generator, dtype=torch.float64)
+    for scale in (1, 1000):  # 1000: exp alone would overflow
+        pieces = []
+        for part in (scale * logits).split(10, 1):
+            m = part.amax(1)
+            pieces.append((m, (part - m[:, None]).exp().sum(1)))
+        m, s = answer(answer(pieces[0], pieces[1]), pieces[2])
+        expect(f"m + log s, logits of size {scale}", m + s.log(), (scale * logits).logsumexp(1))
+        expect(f"m, logits of size {scale}", m, scale * logits.amax(1))
+
+
+def steps_to_outweigh_the_head(cfg) -> int:
+    """The smallest K with which the attractors of all layers take more flops than the head."""
+    head = cfg.width * cfg.vocab  # leaving out what is common to both: 2 flops, T tokens
+    K = 0
+    while cfg.layers * cfg.inner * (3 * cfg.width + 2 * K * cfg.inner) <= head:
+        K += 1
+    return K
+
+
+def grade_steps(answer) -> None:
+    for name, vocab, K in (("subword-paper", 49152, 2), ("byte-paper", 256, 0), ("subword-paper", 200_000, 7)):
+        cfg = config.preset(name).replace(vocab=vocab)
+        expect(f"K of {name} with |V| = {vocab:,}", answer(cfg), K, 0)
+        after = costs.flops(cfg.replace(micro_steps=K))
+        assert after.attractor > after.head
+
+
+def cache_to_state(pspin, transformer, text_bytes: float, mu: float) -> float:
+    """Bytes of the Transformer's cache after a text, over bytes of the p-Spin state."""
+    cache = 2 * transformer.layers * transformer.kv_heads * transformer.head_width * text_bytes / mu
+    return cache / (pspin.layers * pspin.heads * pspin.head_width**2)
+
+
+def grade_cache(answer) -> None:
+    pspin, transformer = config.preset("byte-paper"), config.preset("transformer-paper")
+    expect("after 1,000 bytes, 4 to a token", answer(pspin, transformer, 1000, 4), 6144 * 250 / 247_808)
+    expect("after 10,000 bytes, 3.8 to a token", answer(pspin, transformer, 10_000, 3.8), 6144 / 3.8 * 1e4 / 247_808)
+
+
+EXERCISES = {
+    "8.1": Exercise(
+        grade_widest,
+        widest,
+        "Write the count of section 6 as a function of D_int and search upwards; or solve the quadratic equation and "
+        "round down.",
+    ),
+    "8.2": Exercise(
+        grade_merge,
+        merge,
+        "The common maximum is the larger of the two. A sum relative to another maximum changes by exp(m_old - m_new).",
+    ),
+    "8.3": Exercise(
+        grade_steps,
+        steps_to_outweigh_the_head,
+        "Per token: L * 2 D_int (3 D + 2 K D_int) against 2 D |V|. Count K up from 0 until the first is larger.",
+    ),
+    "8.4": Exercise(
+        grade_cache,
+        cache_to_state,
+        "The text has text_bytes / mu tokens for the Transformer, and the state does not care how long the text is.",
+    ),
+}

@@ -1,0 +1,86 @@
+"""Exercises of notebook 09."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import Exercise, expect
+
+
+def characters(raw: bytes) -> int:
+    """How many characters begin in a piece of UTF-8, without decoding it."""
+    return sum(b & 0b1100_0000 != 0b1000_0000 for b in raw)
+
+
+def grade_characters(answer) -> None:
+    for text in ("state", "café", "déjà vu €5", "😀 ok", ""):
+        expect(f"the characters of {text!r}", answer(text.encode()), len(text), 0)
+    expect("what begins in the last two bytes of 'é!'", answer("é!".encode()[1:]), 1, 0)
+
+
+def fair_bytes_a_token(nats_per_token: float, bits_per_byte: float) -> float:
+    """The bytes a token at which a subword loss and a byte model's bits per byte are the same."""
+    return nats_per_token / (bits_per_byte * math.log(2))
+
+
+def grade_fair(answer) -> None:
+    expect("2 bits a token against 1 bit per byte", answer(2 * math.log(2), 1.0), 2.0)
+    expect("the paper's 4.8004 nats against 2.12 bits per byte", answer(4.8004, 2.12), 3.26675, 1e-4)
+
+
+def sequences_in(epoch: int, N: int, T: int) -> int:
+    """How many sequences of T + 1 tokens start in repetition `epoch` of N tokens."""
+
+    def before(position):  # sequences that start before it
+        return -(-position // (T + 1))
+
+    return before((epoch + 1) * N) - before(epoch * N)
+
+
+def grade_sequences(answer) -> None:
+    for N, T in ((12, 4), (100, 9), (17, 6), (1000, 63)):
+        starts = np.arange(0, 6 * N, T + 1)
+        for epoch in range(5):
+            expected = int((starts // N == epoch).sum())
+            expect(f"sequences in repetition {epoch} of {N} tokens, T = {T}", answer(epoch, N, T), expected, 0)
+
+
+def windows(tokens, T: int, end: int) -> list:
+    """Pairs (inputs, targets) of at most T tokens: every token is a target exactly once."""
+    tokens = list(tokens)
+    before = [end, *tokens[:-1]]
+    return [(before[a : a + T], tokens[a : a + T]) for a in range(0, len(tokens), T)]
+
+
+def grade_windows(answer) -> None:
+    for tokens, T in (([5, 6, 7, 0, 8, 9, 0], 3), (list(range(1, 21)), 5), ([4, 0], 8)):
+        result, expected = [answer(tokens, T, 0)], [windows(tokens, T, 0)]
+        assert result[0] is not None, "the windows are None: is there a `return`?"
+        result, expected = ([[[int(t) for t in side] for side in pair] for pair in x[0]] for x in (result, expected))
+        assert result == expected, f"windows of {tokens}, T = {T}: {result}, not {expected}"
+
+
+EXERCISES = {
+    "9.1": Exercise(
+        grade_characters,
+        characters,
+        "A byte continues a character if its two highest bits are 10: b & 0b11000000 == 0b10000000.",
+    ),
+    "9.2": Exercise(
+        grade_fair,
+        fair_bytes_a_token,
+        "Bits per byte of the subword model are nats / ln 2 / bytes a token. Set them equal and solve.",
+    ),
+    "9.3": Exercise(
+        grade_sequences,
+        sequences_in,
+        "Sequences that start before position p: p / (T + 1), rounded up. Subtract two of these.",
+    ),
+    "9.4": Exercise(
+        grade_windows,
+        windows,
+        "The inputs are the tokens moved by one place, with `end` in front; then cut both into pieces of T.",
+    ),
+}

@@ -1,0 +1,131 @@
+"""Pictures of an attractor at work, for the widgets of notebook 05: `draw_..` gives a figure and a table of numbers.
+
+What they show is computed in fixed_points.py; nothing here knows of widgets. Sizes are small enough to redraw within a
+tenth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from contourpy import contour_generator
+from torch import Tensor
+
+from ..attractor import spin, step
+from ..fixed_points import SHOWN, Examination, distinct, examine, jacobian, random_map, spectral_radius, two_spins
+from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY
+from .figures.live import LiveFigure, Panel
+
+LEFT, MIDDLE, RIGHT = ((left, 0.17, 0.24, 0.69) for left in (0.065, 0.4, 0.74))
+STEPS = dict(xlim=(0, SHOWN), xticks=(0, 5, 10, 15, 20))
+UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
+DECADES = dict(ylim=(-9.2, 1), yticks=(-8, -6, -4, -2, 0), yticklabels=("1e-8", "1e-6", "1e-4", "0.01", "1"))
+SPINS = Panel(LEFT, "some spins of one token", "step k", "Y", **STEPS, **UNIT)
+PORTRAIT = Panel(LEFT, "phase portrait, K steps", "spin 1", "spin 2", xlim=(-1, 1), xticks=(-1, 0, 1), **UNIT)
+RESIDUAL = Panel(MIDDLE, "residual, one line a token", "step k", "relative change", **STEPS, **DECADES)
+GRADIENT = Panel(RIGHT, "gradient error of the series", "products in the series", "relative error", **STEPS, **DECADES)
+
+
+def all_fixed_points(z: Tensor, w_int: Tensor, gamma: Tensor, grid: int = 9) -> tuple[np.ndarray, np.ndarray]:
+    """All fixed points of a two-spin map that Newton's method finds from a grid: [m, 2], and their radii [m]."""
+    axis = torch.linspace(-1, 1, grid, dtype=z.dtype)
+    y = torch.cartesian_prod(axis, axis)
+    eye = torch.eye(2, dtype=z.dtype)
+    for _ in range(25):
+        miss = step(y, z, w_int, gamma) - y
+        y = y - torch.linalg.lstsq(jacobian(y, z, w_int, gamma) - eye, miss.unsqueeze(-1)).solution.squeeze(-1)
+        y = y.clamp(-1.5, 1.5)
+    y = y[(step(y, z, w_int, gamma) - y).abs().amax(-1) < 1e-9]
+    order = np.lexsort(y.round(decimals=4).numpy().T)
+    points = torch.stack(distinct(y[order.tolist()], 1e-3))
+    return points.numpy(), spectral_radius(points, z, w_int, gamma, exact=True).numpy()
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    """Powers of ten; what is below the picture is left out."""
+    return np.log10(np.where(values > 1e-9, values, np.nan))
+
+
+def _common(left: Panel, found: Examination, K: int) -> LiveFigure:
+    """The second and third panel: residuals and gradient error."""
+    figure = LiveFigure((9.4, 3.1), (left, RESIDUAL, GRADIENT))
+    for t in range(found.residual.shape[1]):
+        figure.add_line(1, np.arange(1, SHOWN + 1), _log(found.residual[:, t]), BLUE, width=1.2, opacity=0.6)
+    figure.add_line(1, [K, K], [-9, 1], GREY, width=1, dashes=True)
+    if np.isnan(found.gradient_error).all():
+        figure.add_text(2, SHOWN / 2, -3.5, "no fixed point reached,\nso no exact gradient", RED)
+    else:
+        figure.add_line(2, np.arange(K + 1), _log(found.gradient_error), RED, dot=2)
+    return figure
+
+
+def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Tensor, K: int) -> dict[str, np.ndarray]:
+    """Nullclines, fixed points (filled: they attract), the layer's own K steps and some others."""
+    axis = torch.linspace(-1, 1, 41, dtype=z.dtype)
+    y = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1)
+    moves = (step(y, z, w_int, gamma) - y).numpy()  # [41, 41, 2]
+    for i, colour in ((0, SKY), (1, ORANGE)):
+        for line in contour_generator(axis.numpy(), axis.numpy(), moves[..., i]).lines(0.0):
+            figure.add_line(panel, *line.T, colour, width=1.8)
+    corners = torch.tensor([[-0.9, 0.9], [0.9, -0.9], [-0.9, -0.5], [0.5, 0.9]], dtype=z.dtype)
+    paths = [torch.cat([spin(z), corners])]
+    for _ in range(K):
+        paths.append(step(paths[-1], z, w_int, gamma))
+    paths = torch.stack(paths, 1).numpy()  # [5, K+1, 2], the layer's own first
+    for path in paths[1:]:
+        figure.add_line(panel, *path.T, GREY, width=0.7, opacity=0.8)
+    figure.add_line(panel, *paths[0].T, GREEN, dot=1.8, width=1.5)
+    points, radii = all_fixed_points(z, w_int, gamma)
+    for point, attracts in zip(points, radii < 1, strict=True):
+        figure.add_line(panel, point[:1], point[1:], "black", width=0, dot=3.5, filled=bool(attracts))
+    return dict(points=points, attracts=radii < 1, paths=paths, moves=moves)
+
+
+def numbers(found: Examination, K: int) -> dict[str, object]:
+    """What stands beneath the picture, the widest last, so that others keep their place. Of several tokens the largest
+    radius and residual."""
+    error = found.gradient_error[-1]
+    return {
+        "spectral radius": float(np.nanmax(found.radius)) if np.isfinite(found.radius).any() else "not found",
+        "Lipschitz bound": found.bound,
+        "residual at K": float(found.residual[K - 1].max()) if K else "no step",
+        "gradient error at K": float(error) if np.isfinite(error) else "no fixed point",
+        "settle from Y_0": f"{found.settles.sum()} of {len(found.settles)}",
+        "verdict": found.verdict,
+    }
+
+
+def draw_map(z: Tensor, w_int: Tensor, gamma: Tensor, K: int) -> tuple[LiveFigure, dict[str, object]]:
+    """Any map: spins, residuals, gradient error."""
+    found = examine(z, w_int, gamma, K)
+    figure = _common(SPINS, found, K)
+    for i, colour in zip(range(min(6, gamma.shape[0])), CYCLE, strict=False):
+        figure.add_line(0, np.arange(SHOWN + 1), found.path[:, 0, i], colour)
+    figure.add_line(0, [K, K], [-1, 1], GREY, width=1, dashes=True)
+    return figure, numbers(found, K)
+
+
+def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
+    return draw_map(*random_map(gamma, scale), K)
+
+
+def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
+    """Two spins: phase portrait, residuals, gradient error."""
+    z, w_int, damping = two_spins(kind, gamma, scale)
+    found = examine(z, w_int, damping, K)
+    figure = _common(PORTRAIT, found, K)
+    shown = portrait(figure, 0, z, w_int, damping, K)
+    more = {"fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract"}
+    return figure, more | numbers(found, K)
+
+
+def draw_layer(z: Tensor, w_int: Tensor, gamma: Tensor, tokens: int = 4) -> Callable[..., tuple[LiveFigure, dict]]:
+    """A function of K and of two factors, on gamma and on the couplings, for a layer's first few tokens."""
+    z = z[:tokens]
+
+    def draw(K: int, gamma_times: float, scale_times: float) -> tuple[LiveFigure, dict[str, object]]:
+        return draw_map(z, scale_times * w_int, gamma_times * gamma, K)
+
+    return draw

@@ -1,0 +1,304 @@
+"""Figures of the study, for notebooks 11 to 13 and the README. Each returns the figure and the arrays it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from ... import _checks as checks
+from ...study import networks as study
+from ...study import records
+from ...study.stability import running_mean
+from . import CYCLE, GREY, styled
+
+AXES = {
+    "sequences": ("sequences", 1),
+    "tokens": ("million tokens", 1e6),
+    "flops": ("teraflops of matrix products", 1e12),
+    "seconds": ("minutes, one thread", 60),
+    "text": ("megabytes of text", 1e6),
+}
+PANELS = ("sequences", "tokens", "flops", "seconds")  # of `learning`
+
+Runs = Mapping[str, Sequence[dict]]  # name -> records, a seed each
+LOOKS = [dict(color=c, linestyle="-") for c in CYCLE] + [dict(color=c, linestyle="--") for c in CYCLE[3:] + CYCLE[:3]]
+OF_ARMS = {arm.name: look for arm, look in zip(study.GROUPS["bytes-1"], LOOKS, strict=False)}
+
+
+def looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Colour and line of each name: an arm has the same in every figure, other names what the arms among them leave."""
+    arm = {name: name.lower().removesuffix(", batch 1") for name in names}
+    if len(arm) > len(LOOKS):
+        raise checks.wrong("names", f"{len(arm)} of them", f"at most {len(LOOKS)}: no more can be told apart")
+    taken = [OF_ARMS[key] for key in arm.values() if key in OF_ARMS]
+    free = iter([look for look in LOOKS if look not in taken])
+    return {name: OF_ARMS[key] if key in OF_ARMS else next(free) for name, key in arm.items()}
+
+
+def _curves(panel, runs: Runs, unit: str, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Means over seeds, and as a band from the lowest to the highest. -> (x, bits [seeds, points])"""
+    label, size = AXES[unit]
+    shown = {}
+    drawn = looks(runs)
+    for name, seeds in runs.items():
+        steps, _ = records.curve(seeds[0], split)
+        bits = np.stack([records.curve(record, split)[1] for record in seeds])[:, 1:]  # without step 0
+        x = np.mean([records.axis(record, steps[1:], unit) for record in seeds], 0) / size
+        panel.plot(x, bits.mean(0), **drawn[name], label=name)
+        panel.fill_between(x, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
+        shown[name] = x, bits
+    panel.set_xscale("log")
+    wide = max(x[-1] for x, _ in shown.values()) / min(x[0] for x, _ in shown.values()) > 50 if shown else False
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 3) if wide else (1, 2, 5)))
+    panel.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set_xlabel(label)
+    return shown
+
+
+@styled
+def learning(runs: Runs, split: str = records.SPLIT) -> tuple[Figure, dict[str, dict]]:
+    """Validation bits per byte against sequences, tokens, arithmetic and CPU time. Arrays: name -> bits [seeds, points]
+    and the four axes."""
+    figure = Figure(figsize=(9.2, 6.4), layout="constrained")
+    panels, shown = figure.subplots(2, 2, sharey=True).flat, {}
+    for panel, unit in zip(panels, PANELS, strict=True):
+        for name, (x, bits) in _curves(panel, runs, unit, split).items():
+            shown.setdefault(name, {"bits": bits})[unit] = x
+    for panel in (panels[0], panels[2]):
+        panel.set_ylabel("bits per byte")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure, shown
+
+
+@styled
+def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict[str, np.ndarray]]:
+    """One panel of `learning`, for up to fourteen names. Arrays: name -> bits [seeds, points]."""
+    figure = Figure(figsize=(7.6, 3.8), layout="constrained")
+    panel = figure.subplots()
+    shown = _curves(panel, runs, unit, split)
+    panel.set_ylabel("bits per byte")
+    if shown:
+        panel.legend()
+    return figure, {name: bits for name, (_, bits) in shown.items()}
+
+
+def _dots(panel, arms: Mapping[str, Mapping[int, float]], label: str) -> dict[str, np.ndarray]:
+    """A dot for each seed of each arm and a line at the mean, the best arm on top. Hollow: one seed."""
+    shown = {name: np.array(list(values.values())) for name, values in arms.items()}
+    order = sorted(shown, key=lambda name: shown[name].mean(), reverse=True)
+    for row, name in enumerate(order):
+        panel.plot([shown[name].mean()] * 2, [row - 0.3, row + 0.3], color=GREY, linewidth=2)
+        one = dict(markerfacecolor="white") if len(shown[name]) == 1 else {}
+        panel.plot(shown[name], [row] * len(shown[name]), "o", color=CYCLE[0], alpha=0.8, **one)
+    panel.set_yticks(range(len(order)), order)
+    panel.set_xlabel(label)
+    panel.grid(axis="y", visible=False)
+    return {name: shown[name] for name in reversed(order)}
+
+
+@styled
+def finals(arms: Mapping[str, Mapping[int, float]], label: str) -> tuple[Figure, dict[str, np.ndarray]]:
+    figure = Figure(figsize=(7.6, 0.9 + 0.38 * len(arms)), layout="constrained")
+    return figure, _dots(figure.subplots(), arms, label)
+
+
+@styled
+def front(
+    curves: Mapping[str, Runs], ends: Mapping[str, Mapping[str, Mapping[int, float]]]
+) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
+    """README's figure, by alphabet: learning curves over sequences, and where every arm ends at batch size 1, all of
+    these on one scale."""
+    figure = Figure(figsize=(11.0, 6.6), layout="constrained")
+    left, right = figure.add_gridspec(1, 2)
+    left = left.subgridspec(len(curves), 1)
+    right = right.subgridspec(len(ends), 1, height_ratios=[len(arms) + 3 for arms in ends.values()])
+    for row, (alphabet, runs) in enumerate(curves.items()):
+        panel = figure.add_subplot(left[row])
+        _curves(panel, runs, "sequences", records.SPLIT)
+        panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}, over sequences, the paper's axis")
+        panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
+    named = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named, loc="outside lower left", ncols=4)
+    shown, panels = {}, []
+    for row, (alphabet, arms) in enumerate(ends.items()):
+        panels.append(figure.add_subplot(right[row]))
+        shown[alphabet] = _dots(panels[-1], arms, "held-out bits per byte at the end, a dot a seed")
+        panels[-1].set_title(f"{alphabet}, batch 1, 8,000 sequences")
+    width = max(high - low for low, high in (panel.get_xlim() for panel in panels))
+    for panel in panels:
+        middle = sum(panel.get_xlim()) / 2
+        panel.set_xlim(middle - width / 2, middle + width / 2)
+    return figure, shown
+
+
+@styled
+def raw_losses(losses: Mapping[str, np.ndarray], window: int = 100) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Every step's loss, faint, and its running mean, one panel a name, on one scale."""
+    figure = Figure(figsize=(9.2, 3.2), layout="constrained")
+    panels, shown = figure.subplots(1, len(losses), sharey=True, squeeze=False)[0], {}
+    for panel, (name, look), values in zip(panels, looks(losses).items(), losses.values(), strict=True):
+        colour = look["color"]
+        first = window // 2
+        smooth = running_mean(values, window)[first : len(values) - window + first + 1]  # of whole windows
+        panel.plot(np.arange(1, len(values) + 1), values, color=colour, alpha=0.25, linewidth=0.5)
+        panel.plot(np.arange(len(smooth)) + (window + 1) / 2, smooth, color=colour)  # in the middle of its steps
+        panel.set_title(name)
+        panel.set_xlabel("step")
+        shown[name] = smooth
+    panels[0].set_ylabel("nats per token")
+    return figure, shown
+
+
+@styled
+def grid(
+    matrix: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    marked: Sequence[int],
+    xlabel: str,
+    ylabel: str,
+    label: str,
+) -> tuple[Figure, np.ndarray]:
+    """A number for each row and column, as colours. marked: for each row the column to be outlined."""
+    figure = Figure(figsize=(7.6, 4.6), layout="constrained")
+    panel = figure.subplots()
+    image = panel.imshow(matrix, aspect="auto", cmap="viridis_r", origin="lower")
+    figure.colorbar(image, ax=panel, label=label)
+    panel.set_yticks(range(len(rows)), rows)
+    panel.set_xticks(range(len(columns)), columns, rotation=45)
+    panel.set(xlabel=xlabel, ylabel=ylabel)
+    panel.grid(visible=False)
+    for row, column in enumerate(marked):
+        panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=2))
+    return figure, matrix
+
+
+@styled
+def tuning(
+    rates: Mapping[str, Mapping[float, float]], doubled: Mapping[str, Mapping[float, float]]
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Bits per byte of the tries over the learning rate, a line an arm; a star where matrices start twice as large,
+    each a little further right, so that none hides another."""
+    figure = Figure(figsize=(7.6, 4.0), layout="constrained")
+    panel, shown, drawn = figure.subplots(), {}, looks(rates)
+    for i, (name, bits) in enumerate(rates.items()):
+        shown[name] = np.array(list(bits.values()))
+        panel.plot(list(bits), shown[name], marker="o", **drawn[name], label=name)
+        star = dict(color=drawn[name]["color"], markersize=12, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
+        panel.plot([rate * 1.03**i for rate in doubled[name]], list(doubled[name].values()), "*", **star)
+    panel.plot([], [], "*", color=GREY, markersize=12, label="started twice as large\n(shifted a little)")
+    ticks = sorted({rate for bits in rates.values() for rate in bits})
+    panel.set_xscale("log")
+    panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks], minor=False)
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set(xlabel="learning rate", ylabel="bits per byte, run a quarter as long")
+    panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure, shown
+
+
+@styled
+def contexts(
+    nats: Mapping[str, np.ndarray], lengths: Sequence[int], token: str = "token"
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Loss over how much of the text a model may see, a line a model over the range of its seeds. nats: [seeds,
+    lengths]; token: what one is called."""
+    figure = Figure(layout="constrained")
+    panel, shown, drawn = figure.subplots(), {}, looks(nats)
+    for name, values in nats.items():
+        shown[name] = values.mean(0)
+        panel.plot(lengths, shown[name], marker="o", **drawn[name], label=name)
+        panel.fill_between(lengths, values.min(0), values.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
+    panel.set_xscale("log")
+    panel.set_xticks(lengths, [str(length) for length in lengths])
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set(xlabel=f"{token}s of context", ylabel=f"nats a {token}")
+    panel.legend()
+    return figure, shown
+
+
+@styled
+def exactness(
+    random: Mapping[int, Sequence[tuple[np.ndarray, np.ndarray]]],
+    trained: Mapping[int, tuple[np.ndarray, np.ndarray]],
+    layers: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+) -> tuple[Figure, dict[int, list[np.ndarray]]]:
+    """Gradient error, left over the spectral radius, one colour for each K: random layers as lines, one for each draw,
+    layers in training as dots; right over K, the `layers` of one network."""
+    figure = Figure(figsize=(9.4, 4.4), layout="constrained")
+    (panel, beside), shown = figure.subplots(1, 2, sharey=True, width_ratios=(5, 3)), {}
+    for colour, K in zip(CYCLE, sorted(random), strict=False):
+        for radius, error in random[K]:
+            panel.loglog(radius, error, color=colour, linewidth=0.7)
+        if K in trained:
+            panel.loglog(*trained[K], "o", color=colour, markersize=3, alpha=0.4, markeredgewidth=0)
+        panel.plot([], [], color=colour, label=f"K = {K}")
+        shown[K] = [error for _, error in random[K]]
+    panel.plot([], [], "o", color=GREY, markersize=3, label="in training")
+    panel.plot([], [], color=GREY, linewidth=0.7, label="random")
+    panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
+    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3),
+              title="layers in training, and random ones")  # fmt: skip
+    panel.legend(loc="lower right")
+    for marker, shade, (name, (steps, errors)) in zip("os^D", (0.75, 0.55, 0.35, 0.1), layers.items(), strict=False):
+        beside.semilogy(steps, errors, marker + "-", color=str(shade), markersize=4, label=name)
+    beside.set(xlabel="steps K", title="one trained network, other K")
+    beside.legend(loc="center right")
+    return figure, shown
+
+
+@styled
+def eras(
+    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    at: float | None = None,
+    xlabel: str = "training steps",
+    ylabel: str = "bits per byte",
+) -> tuple[Figure, dict]:
+    """Bits per byte on one era as training goes through the years: name -> (steps, bits [seeds, steps]). at: the step
+    by which the text had reached it."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    panel, shown, drawn = figure.subplots(), {}, looks(curves)
+    for name, (steps, bits) in curves.items():
+        shown[name] = bits.mean(0)
+        panel.plot(steps, shown[name], marker="o", markersize=3, **drawn[name], label=name)
+        panel.fill_between(steps, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
+    if at is not None:
+        panel.axvline(at, color=GREY, linestyle="--", linewidth=1)
+    panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.set(xlabel=xlabel, ylabel=ylabel)
+    panel.legend()
+    return figure, shown
+
+
+@styled
+def carried(lengths: Sequence[int], numbers: Mapping[str, Sequence[int]]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """What each model keeps after so many tokens, float32 numbers in kB."""
+    figure = Figure(layout="constrained")
+    panel, shown = figure.subplots(), {}
+    for name, look in looks(numbers).items():
+        shown[name] = 4 * np.array(numbers[name]) / 1000
+        panel.loglog(lengths, shown[name], marker="o", **look, label=name)
+    panel.set_xticks(lengths, [f"{T:,}" for T in lengths])
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
+    panel.set(xlabel="tokens seen", ylabel="kB carried")
+    panel.legend()
+    return figure, shown
+
+
+@styled
+def by_era(values: Mapping[str, np.ndarray], years: Sequence[str]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """What the order of the text costs each era, a line a model."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    panel = figure.subplots()
+    for name, look in looks(values).items():
+        panel.plot(range(len(years)), values[name], marker="o", **look, label=name)
+    panel.axhline(0, color=GREY, linewidth=1)
+    panel.set_xticks(range(len(years)), years)
+    panel.set(xlabel="held-out speech of", ylabel="bits per byte, in order minus mixed")
+    panel.legend()
+    return figure, dict(values)

@@ -1,0 +1,1 @@
+"""The study: which networks are compared, their runs, what the records say."""

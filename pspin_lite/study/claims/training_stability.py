@@ -1,0 +1,269 @@
+"""Claims on how training goes: smooth, damped, without catastrophic gradients. Decided by records of every step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...config import preset
+from ...training import load
+from .. import networks, records, stability
+from .comparisons import needs_runs, prefixed
+from .verdict import FAILS, HOLDS, PART, UNTESTABLE, Measured, Value
+
+STILL = 0.05  # nats: a raw loss that jumps by less would look smooth beside a fall of several nats
+COMPARED = ("p-spin", "k0-same-size", "full-precision", "swiglu", "transformer")
+EVERY = tuple(arm.name for arm in networks.GROUPS["bytes-1"])
+LAST = 300  # steps
+REFERENCES = ("transformer", "swiglu", "p-spin")  # to measure jitter against: one of each family
+FIVE = {"raw jitter": ".2f", "tail": ".2f", "largest": ".1f", "worse steps": ".0%", "noise scale": ".0f"}
+BySeed = dict[int, float]
+
+
+def measure(name: str, quantity: str, group: str = "bytes-1") -> BySeed:
+    """A measure of stability by seed."""
+    return {seed: stability.measures(record)[quantity] for seed, record in records.seeds(group, name).items()}
+
+
+def own_jitter(
+    name: str, references: tuple[str, ...] = REFERENCES, group: str = "bytes-1", last: int | None = None
+) -> BySeed:
+    """By seed; at full learning rate, or over the `last` steps."""
+    by_name = {one: records.seeds(group, one) for one in (name, *references)}
+    return {
+        seed: stability.own_jitter({one: by_name[one][seed] for one in by_name}, name, references, last)
+        for seed in networks.SEEDS
+    }
+
+
+def _means(by_name: dict[str, BySeed]) -> dict[str, float]:
+    return {name: records.mean(values) for name, values in by_name.items()}
+
+
+def _with_range(values: BySeed, form: str) -> str:
+    """Mean, and in brackets the lowest and the highest seed."""
+    return f"{records.mean(values):{form}} ({min(values.values()):{form}} to {max(values.values()):{form}})"
+
+
+def _model(name: str, group: str = "bytes-1") -> dict:
+    return records.seeds(group, name)[networks.SEEDS[0]]["config"]["model"]
+
+
+def _rates(group: str, *names: str) -> str:
+    """Learning rates, each the best that was tried with its network."""
+    return ", ".join(f"{_model(name, group)['lr']:g}" for name in names)
+
+
+def _changes(name: str, group: str = "bytes-1") -> list[np.ndarray]:
+    """By seed, how much each validation is above the one before, in bits per byte."""
+    return [np.diff(records.curve(record)[1]) for record in records.seeds(group, name).values()]
+
+
+def _worse(name: str, group: str = "bytes-1") -> list[int]:
+    """By seed, validations that are worse than the one before."""
+    return [int((changes > 0).sum()) for changes in _changes(name, group)]
+
+
+def _shipped() -> dict[str, Value]:
+    """Of the network that ships, which reads four times as many bytes in a step, at the paper's rate."""
+    run = load.shipped("byte-lite")
+    bits = [row["bits_per_byte"] for row in run.metrics("validation") if row["split"] == records.SPLIT]
+    loss = np.array([row["loss"] for row in run.metrics("step")])
+    return {
+        "s_raw": stability.raw_jitter(loss[stability.level({"config": run.config})]),
+        "s_up": int((np.diff(bits) > 0).sum()),
+        "s_points": len(bits) - 1,
+        "s_bytes": run.cfg.context,
+        "bytes": networks.arm("bytes-1", "p-spin").cfg.context,
+        "paper_bytes": preset("byte-paper").context,
+    }
+
+
+@needs_runs("bytes-1/p-spin", "bytes-1/transformer")
+def smooth() -> Measured:
+    """Smooth and monotonic, every step and every validation as it is."""
+    raw, other = measure("p-spin", "raw jitter"), measure("transformer", "raw jitter")
+    worse, other_worse = _worse("p-spin"), _worse("transformer")
+    changes = np.concatenate(_changes("p-spin"))
+    rises = changes[changes > 0] if sum(worse) else np.zeros(1)
+    values = _shipped() | {
+        "raw": records.mean(raw),
+        "other": records.mean(other),
+        "raws": _with_range(raw, ".3f"),
+        "others": _with_range(other, ".3f"),
+        "rises": 100 * records.mean(measure("p-spin", "rises")),
+        "by_seed": ", ".join(map(str, worse)),
+        "other_by_seed": ", ".join(map(str, other_worse)),
+        "points": len(changes),
+        "up": sum(worse),
+        "other_up": sum(other_worse),
+        "least": float(rises.min()),
+        "most": float(rises.max()),
+        "rates": _rates("bytes-1", "p-spin", "transformer"),
+    }
+    return Measured(FAILS if values["up"] else PART if values["raw"] > STILL else HOLDS, values)
+
+
+@needs_runs(*(f"bytes-1/{name}" for name in EVERY))
+def damped() -> Measured:
+    """Decided by the noise of gradients next to the same network without a fixed point. A model's own jitter is told
+    as well, but it does not fall with the learning rate as noise of steps would: much of it is taste in texts."""
+    jitter = {name: own_jitter(name) for name in EVERY}
+    noise = {name: measure(name, "noise scale") for name in COMPARED}
+    jitter_gaps = {name: records.difference(jitter["p-spin"], jitter[name]) for name in COMPARED[1:]}
+    noise_gaps = {name: records.difference(noise["p-spin"], noise[name]) for name in COMPARED[1:]}
+    without = noise_gaps["k0-same-size"]
+    values = prefixed("", _means(jitter)) | prefixed("n_", _means(noise))
+    values |= _clear_differences([*jitter_gaps.values(), *noise_gaps.values()])
+    values |= _next_to_no_fixed_point(jitter, jitter_gaps["k0-same-size"], without)
+    values |= _other_views_of_jitter()
+    values |= {
+        "low": min(_means(jitter).values()),
+        "high": max(_means(jitter).values()),
+        "arms": len(jitter),
+        "sd": max(map(records.spread, jitter.values())),
+        "n_sd": max(map(records.spread, noise.values())),
+        "rates": _rates("bytes-1", *COMPARED),
+    }
+    return Measured(HOLDS if without.clear and without.mean < 0 else FAILS, values)
+
+
+def _clear_differences(gaps: list[records.Difference]) -> dict[str, Value]:
+    means = [gap.mean for gap in gaps if gap.clear]
+    return {"calmer": sum(x < 0 for x in means), "rougher": sum(x > 0 for x in means), "of": len(gaps)}
+
+
+def _next_to_no_fixed_point(
+    jitter: dict[str, BySeed], gap: records.Difference, noise: records.Difference
+) -> dict[str, Value]:
+    """Next to K = 0 of the same size, and to the smaller K = 0 that started at the same scale."""
+    alike = records.difference(jitter["p-spin"], jitter["k0"])
+    return {
+        "gap": gap.mean,
+        "width": gap.half_width,
+        "n_gap": noise.mean,
+        "n_width": noise.half_width,
+        "k0_gap": alike.mean,
+        "k0_width": alike.half_width,
+        "gain": _model("p-spin")["gain"] / _model("k0-same-size")["gain"],
+    }
+
+
+def _other_views_of_jitter() -> dict[str, Value]:
+    """Against networks that are kin to p-Spin, and while the learning rate falls."""
+    kin = ("k0-same-size", "full-precision")
+    return {
+        "kin": records.mean(own_jitter("p-spin", kin)),
+        "stranger": records.mean(own_jitter("transformer", kin)),
+        "last": LAST,
+        "late": records.mean(own_jitter("p-spin", last=LAST)),
+    }
+
+
+@needs_runs(*(f"bytes-1/{name}" for name in EVERY))
+def gradients() -> Measured:
+    """Catastrophic gradients, and steps that do harm."""
+    tail, largest, harm = (
+        {name: measure(name, quantity) for name in EVERY} for quantity in ("tail", "largest", "worse steps")
+    )
+    tails, maxima = _means(tail), _means(largest)
+    shorter = {
+        name: tails["p-spin"] < 0.9 * tails[name] and maxima["p-spin"] < 0.9 * maxima[name]
+        for name in EVERY
+        if name != "p-spin"
+    }
+    few_steps = [x for name in ("k0", "k0-same-size", "k1", "k2") for x in largest[name].values()]
+    values = prefixed("t_", tails) | prefixed("l_", maxima) | prefixed("w_", _means(harm))
+    for suffix, name in (("5", "p-spin"), ("10", "k10"), ("_f", "full-precision")):
+        values |= {f"low{suffix}": min(largest[name].values()), f"high{suffix}": max(largest[name].values())}
+    values |= {
+        "high": max(few_steps),
+        "rates": _rates("bytes-1", "p-spin", "full-precision", "k0-same-size", "swiglu", "transformer"),
+        "others": len(shorter),
+        "calmer": sum(shorter.values()),
+    }
+    return Measured(HOLDS if all(shorter.values()) else PART if shorter["full-precision"] else FAILS, values)
+
+
+def _five(name: str, group: str = "bytes-1") -> str:
+    return ", ".join(_with_range(measure(name, quantity, group), form) for quantity, form in FIVE.items())
+
+
+def _wilder(name: str) -> int:
+    """Measures, of the five, by which a network with bytes is more than a tenth above p-Spin."""
+    ours, theirs = ({one: records.mean(measure(network, one)) for one in FIVE} for network in ("p-spin", name))
+    return sum(theirs[one] > 1.1 * ours[one] for one in FIVE)
+
+
+def _clipped(name: str, group: str) -> float:
+    """Share of the steps whose gradient was scaled down, over all seeds."""
+    steps = [np.array(run["norm"]) > run["config"]["model"]["clip"] for run in records.seeds(group, name).values()]
+    return float(np.mean(steps))
+
+
+@needs_runs(
+    *(f"bytes-1/{name}" for name in ("p-spin", "transformer", "swiglu", "k0-same-size")),
+    *(f"subwords-1/{name}" for name in ("p-spin", "transformer", "swiglu")),
+    "bytes-64/transformer",
+)
+def chaotic() -> Measured:
+    """What the paper says of ordinary networks at batch 1, held against p-Spin by five measures."""
+    names = ("p-spin", "transformer", "swiglu")
+    values = {
+        "rates": _rates("bytes-1", *names),
+        "s_rates": _rates("subwords-1", *names),
+        "wilder": _wilder("transformer"),
+        "k0": _with_range(measure("k0-same-size", "noise scale"), ".0f"),
+        "large": records.mean(measure("transformer", "raw jitter", "bytes-64")),
+    }
+    for prefix, clipped, group in (("", "c_", "bytes-1"), ("s_", "cs_", "subwords-1")):
+        values |= prefixed(prefix, {name: _five(name, group) for name in names})
+        values |= prefixed(clipped, {name: _clipped(name, group) for name in ("p-spin", "transformer")})
+    return Measured(HOLDS if values["wilder"] > 2 else PART if values["wilder"] else FAILS, values)
+
+
+@needs_runs("bytes-1/p-spin", "bytes-1/swiglu", "bytes-1/k0-same-size")
+def others_unstable() -> Measured:
+    """The two techniques that the paper builds on, without its fixed point."""
+    others = ("swiglu", "k0-same-size")
+    wilder = {name: _wilder(name) for name in others}
+    values = prefixed("", {name: _five(name) for name in ("p-spin", *others)}) | prefixed("w_", wilder)
+    values["rates"] = _rates("bytes-1", "p-spin", *others)
+    fewest = min(wilder.values())
+    return Measured(HOLDS if fewest > 2 else PART if fewest else FAILS, values)
+
+
+@needs_runs("bytes-1/p-spin", "subwords-1/p-spin", "subwords-1/transformer")
+def either_alphabet() -> Measured:
+    """p-Spin's stability with bytes and with subwords, and the Transformer's with subwords."""
+    columns = {"b": ("p-spin", "bytes-1"), "s": ("p-spin", "subwords-1"), "t": ("transformer", "subwords-1")}
+    rows = {"n": "noise scale", "r": "raw jitter", "q": "tail", "w": "worse steps"}
+    values = {"points": sum(map(len, _changes("p-spin")))}
+    for column, (name, group) in columns.items():
+        for row, quantity in rows.items():
+            by_seed = measure(name, quantity, group)
+            values[f"{row}_{column}"] = records.mean(by_seed)
+            values[f"{row}_{column}_range"] = _with_range(by_seed, FIVE[quantity])
+        values[f"u_{column}"] = sum(_worse(name, group))
+    same = [values[f"{row}_s"] <= 1.1 * values[f"{row}_b"] for row in ("q", "n", "w")]
+    return Measured(HOLDS if all(same) else PART if any(same) else FAILS, values)
+
+
+@needs_runs("bytes-1/transformer", "subwords-1/transformer")
+def bytes_unstable() -> Measured:
+    """Of the Transformer, at batch 1. Not what the paper means: windows are no longer with bytes here."""
+    values = {"tokens": networks.arm("bytes-1", "transformer").cfg.context}
+    for column, group in (("b", "bytes-1"), ("s", "subwords-1")):
+        for row, quantity in (("t", "tail"), ("w", "worse steps")):
+            values[f"{row}_{column}"] = _with_range(measure("transformer", quantity, group), FIVE[quantity])
+    return Measured(UNTESTABLE, values)
+
+
+MEASURES = {
+    "smooth": smooth,
+    "damped": damped,
+    "gradients": gradients,
+    "bytes-unstable": bytes_unstable,
+    "chaotic": chaotic,
+    "others-unstable": others_unstable,
+    "either-alphabet": either_alphabet,
+}

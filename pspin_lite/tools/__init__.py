@@ -1,0 +1,1 @@
+"""Tools around the project: doctor, map of equations, measuring, benchmarks, compiled kernels."""

@@ -1,0 +1,1 @@
+"""What compilers and the interpreter tell about the Triton kernels."""

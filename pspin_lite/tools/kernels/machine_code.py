@@ -1,0 +1,168 @@
+"""What a GPU compiler makes of a Triton kernel, with no GPU present: registers, shared memory, spills, instructions.
+
+Glossary
+    target       sm_80 (A100), sm_90 (H100), gfx942 (MI300)
+    registers    for each thread; what does not fit is spilled to memory. AMD: vector registers, accumulators included
+    stack        bytes of slow, private memory for each thread; spills: instructions (AMD: registers) that go through it
+    shared       bytes of fast memory for each program (AMD calls it LDS)
+    occupancy    programs ("blocks") that fit into one multiprocessor at once, and the warps they bring
+    products     matrix products in the source (tl.dot), before loops are unrolled
+    tensor       instructions for the tensor cores: HMMA, HGMMA (sm_90), v_mfma (AMD)
+    wide         loads from global memory that bring 128 bits a thread, of all such loads
+
+Kernels must have been defined for compilation: `elsewhere` runs a module in a process of its own where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One target and what one of its multiprocessors holds."""
+
+    name: str
+    backend: str
+    arch: int | str
+    warp: int
+    shared_limit: int  # bytes for one program
+    shared_total: int
+    registers: int  # 32-bit registers times lanes (AMD: of one SIMD)
+    max_warps: int
+    max_blocks: int
+    multiprocessors: int
+
+
+CHIPS = (
+    Chip("sm_80", "cuda", 80, 32, 163 << 10, 164 << 10, 65536, 64, 32, 108),
+    Chip("sm_90", "cuda", 90, 32, 227 << 10, 228 << 10, 65536, 64, 32, 132),
+    Chip("gfx942", "hip", "gfx942", 64, 64 << 10, 64 << 10, 512 * 64, 32, 32, 304),
+)
+
+
+@dataclass(frozen=True)
+class Resources:
+    registers: int
+    shared: int
+    stack: int
+    spills: int
+    tensor: int
+    wide: int
+    loads: int
+    products: int = 0
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+
+def elsewhere(module: str, *words: str) -> list[dict]:
+    """`python -m module words` in a process where kernels are defined for compilation; it prints rows as JSON."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words],
+        env=environment | dict(PSPIN_KERNELS="compile"),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"compilation in another process failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compile_for(chip: Chip, specimen: dict) -> Resources:
+    """Compile one specimen (see `specimens` in the kernel files) and read its resources."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    signature, attrs = _arguments(specimen, chip)
+    options = {key: specimen[key] for key in ("num_warps", "num_stages") if key in specimen}
+    if chip.backend == "cuda" and "maxnreg" in specimen:  # AMD's compiler knows no such limit
+        options["maxnreg"] = specimen["maxnreg"]
+    source = ASTSource(specimen["kernel"], signature, specimen["constexprs"], attrs)
+    built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
+    shared = built.metadata.shared
+    nvidia = chip.backend == "cuda"
+    resources = _read_cubin(built.asm["cubin"], shared) if nvidia else _read_amd(built.asm["amdgcn"], shared)
+    return replace(resources, products=len(re.findall(r"\btt\.dot\b", built.asm["ttir"])))
+
+
+def occupancy(chip: Chip, resources: Resources, num_warps: int) -> tuple[int, int]:
+    """Programs and warps on one multiprocessor at once, as registers, shared memory and warps allow."""
+    registers = -(-resources.registers // 8) * 8 * chip.warp  # allotted in eights, for each warp
+    if chip.backend == "hip":  # four SIMDs, each with its own registers; at most eight waves each
+        room = 4 * min(8, chip.registers // max(registers, 1)) // num_warps
+        overhead = 0
+    else:
+        room = chip.registers // max(registers * num_warps, 1)
+        overhead = 1024  # of shared memory, for each program
+    held = resources.shared + overhead
+    blocks = min(chip.max_blocks, chip.max_warps // num_warps, room, chip.shared_total // held if held else room)
+    return blocks, blocks * num_warps
+
+
+def _arguments(specimen: dict, chip: Chip) -> tuple[dict, dict]:
+    """Types of the arguments, and what a launch would tell the compiler about them: memory starts at multiples of 16
+    bytes; integers marked ":16" are multiples of 16; on AMD, memory is below 2 GB. A specimen may bring `attrs`."""
+    names, known = specimen["kernel"].arg_names, specimen["signature"]
+    missing = [name for name in names if name not in known and name not in specimen["constexprs"]]
+    if missing and "attrs" not in specimen:
+        raise ValueError(f"{specimen['name']}: neither a type nor a value for {', '.join(missing)}")
+    kinds = {name: known.get(name, "constexpr") for name in names}
+    attrs = dict(specimen.get("attrs", {}))
+    for i, kind in enumerate(kinds.values()):
+        if isinstance(kind, str) and (kind.endswith(":16") or kind.startswith("*")):
+            small = [["tt.pointer_range", 32]] if chip.backend == "hip" and kind.startswith("*") else []
+            attrs[(i,)] = [["tt.divisibility", 16], *small]
+    return {name: kind.removesuffix(":16") if isinstance(kind, str) else kind for name, kind in kinds.items()}, attrs
+
+
+def _read_cubin(cubin: bytes, shared: int) -> Resources:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        usage = _run("cuobjdump", "--dump-resource-usage", file.name)
+        sass = _run("nvdisasm", "-c", file.name)
+    counts = {key: int(value) for key, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", usage)}
+    words = re.findall(r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", sass, re.MULTILINE)
+    loads = [word for word in words if word.startswith(("LDG.", "LDGSTS."))]
+    return Resources(
+        registers=counts["REG"],
+        shared=shared,
+        stack=counts["STACK"] + counts["LOCAL"],
+        spills=sum(word.startswith(("LDL", "STL")) for word in words),
+        tensor=sum(word.startswith(("HMMA", "HGMMA", "WGMMA")) for word in words),
+        wide=sum(".128" in word for word in loads),
+        loads=len(loads),
+    )
+
+
+def _read_amd(assembly: str, shared: int) -> Resources:
+    def number(key: str) -> int:
+        return int(re.search(rf"\.{key}:\s*(\d+)", assembly)[1])
+
+    loads = re.findall(r"\b(?:global|buffer)_load_\w+", assembly)
+    return Resources(
+        registers=number("vgpr_count"),
+        shared=shared,
+        stack=number("private_segment_fixed_size"),
+        spills=number("vgpr_spill_count"),
+        tensor=len(re.findall(r"\bv_mfma_\w+", assembly)),
+        wide=sum("x4" in word for word in loads),
+        loads=len(loads),
+    )
+
+
+def _run(tool: str, *args: str) -> str:
+    import triton.backends.nvidia as nvidia
+
+    path = Path(nvidia.__file__).parent / "bin" / tool
+    return subprocess.run([path, *args], capture_output=True, text=True, check=True).stdout

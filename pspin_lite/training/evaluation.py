@@ -1,0 +1,124 @@
+"""How good a model is on a split, and what state its attractors are in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from .. import attractor, fixed_points
+from ..language_model import LanguageModel
+from . import metrics
+from .distributed import World
+
+TOGETHER = 4096  # tokens evaluated at once, if that is more than one window
+
+
+class Stopped(Exception):
+    """Evaluation was left halfway."""
+
+
+@contextlib.contextmanager
+def evaluating(model: LanguageModel) -> Iterator[None]:
+    """Eval mode without gradients; the mode it was in afterwards."""
+    before = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(before)
+
+
+def evaluate(
+    model: LanguageModel,
+    data,
+    limit: int | None = None,
+    world: World = World(),  # noqa: B008  frozen
+    stop: Callable[[], bool] = lambda: False,
+) -> dict[str, float]:
+    """Every token of a split once (or of `limit` windows spread over it), each seeing what precedes it in its window.
+
+    -> what `metrics.score` gives, and the counts of tokens and bytes it is about.
+    data: what `sequences.open` gives. stop: asked between windows; if it says so, Stopped is raised everywhere."""
+    device = model.embedding.weight.device
+    lengths = torch.from_numpy(data.tokenizer.byte_lengths).long()
+    sums = torch.zeros(3, dtype=torch.float64)  # nats, tokens, bytes
+    with evaluating(model):
+        for i, (tokens, targets) in enumerate(_together(data.windows(limit))):
+            if world.any(stop()):
+                raise Stopped
+            if i % world.size == world.rank:
+                nats = model.loss(tokens.to(device), targets.to(device)).item() * targets.numel()
+                sums += torch.tensor([nats, targets.numel(), lengths[targets].sum().item()], dtype=torch.float64)
+    nats, tokens, size = world.sum(sums.to(world.device)).tolist()
+    return metrics.score(nats, int(tokens), int(size)) | dict(tokens=int(tokens), bytes=int(size))
+
+
+PLACES = 4  # in each window, in its second half
+
+
+def by_context(model: LanguageModel, data, limit: int | None = None) -> dict[str, list[float]]:
+    """What context is worth: the same targets, predicted from exactly 1, 2, 4, .. tokens up to half a window, cut off
+    from everything before. Four targets in each of `limit` windows that are spread over the split.
+
+    -> context: how many tokens, and nats: the mean over the targets."""
+    device, T = model.embedding.weight.device, data.length
+    pairs = [(tokens, targets) for tokens, targets in data.windows(limit) if tokens.shape[1] == T]
+    tokens, targets = (torch.cat(found).to(device) for found in zip(*pairs, strict=True))  # [n,T]
+    places = [T - 1 - i * (T // 2) // PLACES for i in range(PLACES)]
+    contexts, nats = [2**i for i in range(T.bit_length()) if 2**i <= T // 2], []
+    wanted = targets[:, places].flatten()
+    with evaluating(model):
+        for c in contexts:
+            cut = torch.stack([tokens[:, p - c + 1 : p + 1] for p in places], 1).flatten(0, 1)  # [4n,c]
+            last = torch.cat([model(piece)[:, -1].float() for piece in cut.split(max(1, 4096 // c))])
+            nats.append(torch.nn.functional.cross_entropy(last, wanted).item())
+    return dict(context=contexts, nats=nats)
+
+
+def _together(windows: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Windows of equal length side by side: [b,t], [b,t]."""
+    held: list[tuple[Tensor, Tensor]] = []
+    for window in windows:
+        if held and ((len(held) + 1) * window[0].numel() > TOGETHER or window[0].shape != held[0][0].shape):
+            yield tuple(torch.cat(parts) for parts in zip(*held, strict=True))
+            held = []
+        held.append(window)
+    if held:
+        yield tuple(torch.cat(parts) for parts in zip(*held, strict=True))
+
+
+def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[str, list[float]]:
+    """One number per layer; empty for a model without attractors. tokens: [B,T], what the model reads to be measured.
+
+    radius     spectral radius of one step's Jacobian, the largest over `sample` tokens: below 1 the step contracts
+    residual   relative change of the last of the K steps
+    gradient_error   of the implicit gradient with K steps, relative to the one with both iterations converged
+    zeros_ext, zeros_int   share of zeros in the weights as they are used
+    gamma      mean |gamma|, at most 0.5"""
+    result: dict[str, list[float]] = {}
+    with evaluating(model):
+        for module, layer in zip(
+            fixed_points.attractors(model), fixed_points.layers(model, tokens, sample), strict=True
+        ):
+            K = module.cfg.micro_steps
+            radius = fixed_points.spectral_radius(attractor.unrolled(*layer, K), *layer, iterations=24)
+            changes = fixed_points.residuals(*layer, K)
+            values = dict(
+                radius=radius.max().item(),
+                residual=changes[-1].item() if len(changes) else 0.0,
+                gradient_error=fixed_points.gradient_error(*layer, K),
+                zeros_ext=_zeros(module.w_ext.quantized()),
+                zeros_int=_zeros(module.w_int.quantized()),
+                gamma=layer.gamma.abs().mean().item(),
+            )
+            for name, value in values.items():
+                result.setdefault(name, []).append(value)
+    return result
+
+
+def _zeros(weight: Tensor) -> float:
+    return (weight == 0).float().mean().item()

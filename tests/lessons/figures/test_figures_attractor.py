@@ -1,0 +1,54 @@
+"""Figures of notebook 05: their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pspin_lite.lessons.figures import attractor as figures
+
+
+def test_cobweb_iterates_the_map():
+    figure, paths = figures.cobweb({"a": (1.0, 0.5, [0.0]), "b": (0.1, 2.0, [-0.05, -0.2])}, steps=30)
+    assert np.allclose(paths["a"][0, :3], [0, np.tanh(1), np.tanh(1 + 0.5 * np.tanh(1))])
+    assert paths["b"].shape == (2, 31)
+    assert np.sign(paths["b"][:, -1]).tolist() == [1, -1]
+    drawn = figure.axes[0].lines[2]
+    assert np.allclose(drawn.get_ydata()[1], np.tanh(1)), "first up to the curve"
+    assert np.allclose(drawn.get_xdata()[2], np.tanh(1)), "then across to the diagonal"
+
+
+def test_portraits_have_their_fixed_points():
+    figure, found = figures.portraits(["alone", "frustrated"], gamma=0.5, scale=4, K=8)
+    assert len(figure.axes) == 2
+    assert {kind: len(one["points"]) for kind, one in found.items()} == {"alone": 9, "frustrated": 1}
+    assert found["alone"]["paths"].shape == (5, 9, 2)
+
+
+def test_spectra_grow_with_the_scale():
+    _, found = figures.spectra([1, 3])
+    assert found[1].shape == (8, 32)
+    assert 2 < np.abs(found[3]).max() / np.abs(found[1]).max() < 3.5
+
+
+def test_regimes():
+    figure, found = figures.regimes(np.array([0.5, 3.0, 8.0]))
+    assert np.allclose(found["bound"] / found["bound"][0], [1, 6, 16])
+    assert (found["radius"] < found["bound"]).all()
+    assert found["settles"].tolist()[:2] == [1, 1]
+    assert found["settles"][2] < 1
+    assert len(figure.axes[0].lines) == 4
+
+
+def test_stopping_counts_tokens():
+    figure, found = figures.stopping(np.array([3, 4, 4, 9]), 9)
+    assert found["steps"].tolist() == [3, 4, 9]
+    assert found["tokens"].tolist() == [1, 2, 1]
+    assert len(figure.axes[0].patches) == 3
+
+
+def test_over_training_shows_what_was_recorded():
+    records = [dict(kind="attractor", step=0, radius=[0.02, 0.02]), dict(kind="attractor", step=400, radius=[0.1, 1.1])]
+    figure, found = figures.over_training(records)
+    assert found["steps"].tolist() == [0, 400]
+    assert found["values"].tolist() == [[0.02, 0.02], [0.1, 1.1]]
+    assert np.allclose(figure.axes[0].lines[2].get_ydata(), [0.02, 1.1])

@@ -1,0 +1,52 @@
+"""Figures of notebook 06: their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pspin_lite import attractor, fixed_points
+from pspin_lite.lessons.figures import gradients as figures
+
+
+def test_errors_fall_with_K_and_grow_with_the_scale():
+    found = fixed_points.gradient_errors(np.array([0.8, 2.0, 3.0]), most=8)
+    assert (np.diff(found["radius"]) > 0).all()
+    for name in ("fixed", "steps"):
+        assert found[name].shape == (3, 8)
+        assert (np.diff(found[name], axis=1) < 0).all()
+        assert (np.diff(found[name], axis=0) > 0).all()
+    # Against an independent computation: the linear system, solved.
+    assert np.isclose(
+        found["fixed"][2, 4],
+        fixed_points.examine(*fixed_points.random_map(0.5, 3.0), K=5).gradient_error[-1],
+        rtol=0.05,
+    )
+    figure = figures.heat_maps(fixed_points.gradient_errors(np.array([0.8, 2.0, 3.0, 4.0]), most=6))
+    assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["spectral radius"] * 2
+
+
+def test_the_gradient_of_the_drive_is_autograds():
+    inputs = fixed_points.random_map(0.5, 1.0)
+    one = fixed_points.drive_gradient(attractor.unrolled, inputs, 40)
+    assert np.allclose(one, fixed_points.drive_gradient(attractor.equilibrium, inputs, 40), atol=1e-10)
+    assert inputs[0].grad is None
+
+
+def test_branches_are_fixed_points():
+    _, found = figures.branches([0.5, 2.0], np.linspace(-1, 1, 40))
+    for a, one in found.items():
+        assert np.allclose(np.tanh(one["drive"] + a * one["y"]), one["y"])
+        assert np.allclose(np.tanh(np.linspace(-1, 1, 40) + a * one["reached"]), one["reached"])
+    assert (found[0.5]["slope"] < 1).all()
+    assert (found[2.0]["slope"] > 1).any()
+    assert np.abs(np.diff(found[2.0]["reached"])).max() > 1, "it jumps"
+
+
+def test_lines_show_what_they_are_given():
+    figure, shown = figures.memory([1, 5], {"a": [1024, 5120], "b": [2048, 2048]})
+    assert shown["a"].tolist() == [1, 5]
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 5], [2, 2]]
+    values = {"a": np.array([1, 0.1])}
+    figure, _ = figures.series(values)
+    assert figure.axes[0].get_yscale() == "log"
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [1, 0.1]

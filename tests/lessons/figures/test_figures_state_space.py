@@ -1,0 +1,90 @@
+"""Figures and the widget of notebook 01 show what they say."""
+
+from __future__ import annotations
+
+import math
+
+import ipywidgets as ipw
+import numpy as np
+import pytest
+import torch
+
+from pspin_lite.lessons import widgets
+from pspin_lite.lessons.figures import state_space as draw
+
+
+def test_mask_is_the_decay_mask_with_its_chunks():
+    G = torch.tensor([0.5, 0.5, 0.1, 0.5]).log()
+    figure, M = draw.mask(G, chunk=2)
+    assert np.allclose(M[:3, :3], [[1, 0, 0], [0.5, 1, 0], [0.05, 0.1, 1]])
+    axes = figure.axes[0]
+    shown = axes.images[0].get_array()
+    assert np.array_equal(shown.filled(0), M)
+    assert bool(shown.mask[0, 1]), "zero is white"
+    (squares,) = axes.lines
+    corners = squares.get_xdata().reshape(-1, 6)
+    assert corners[:, :2].tolist() == [[0.5, 2.5], [2.5, 4.5]]
+    assert len(draw.mask(G)[0].axes[0].lines) == 0
+
+
+def test_half_life():
+    assert draw.half_life(0.5) == 1
+    assert draw.half_life(0.99) == pytest.approx(68.97, abs=0.01)
+    assert draw.half_life(1.0) == math.inf
+
+
+def test_exp_overflows_above_the_limit():
+    at = torch.tensor([draw.FLOAT32_LIMIT - 0.01, draw.FLOAT32_LIMIT + 0.01], dtype=torch.float32).exp()
+    assert at.isfinite().tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("decay", "chunk", "T", "expected"),
+    [
+        (0.5, 2, 4, {"memory in tokens": 1.875, "of it through the state": "20 %", "chunks": 2,
+                     "pairs computed": "6", "of all pairs": "10"}),
+        (1.0, 4, 10, {"half-life, tokens": "for ever", "memory in tokens": 10, "of it through the state": "80 %",
+                      "chunks": 3, "pairs computed": "23", "of all pairs": "55"}),
+        (0.9, 256, 64, {"of it through the state": "0 %", "chunks": 1, "pairs computed": "2,080",
+                        "of all pairs": "2,080"}),
+    ],
+)  # fmt: skip
+def test_widget_counts(decay, chunk, T, expected):
+    figure, numbers = draw.decay_and_chunks(decay, chunk, T)
+    assert {name: numbers[name] for name in expected} == expected
+    heat, left = figure.axes
+    M = heat.images[0].get_array().filled(0)
+    reference = draw.mask(torch.full((T,), math.log(decay), dtype=torch.float64))[1]
+    assert np.allclose(M, reference)
+    shown = np.concatenate([patch.get_data().values for patch in left.patches])
+    assert np.allclose(shown, M[-1])
+    assert left.get_ylim() == (0, 1.02)
+    assert heat.get_ylim() == (T + 0.5, 0.5)
+
+
+def test_widget_follows_its_sliders():
+    found = widgets.Explorer(
+        draw.decay_and_chunks,
+        "decay-and-chunks",
+        decay=ipw.SelectionSlider(options=[0.5, 0.9, 1.0], value=0.9),
+        chunk=ipw.SelectionSlider(options=[1, 16, 256], value=16),
+        T=ipw.IntSlider(value=64, min=8, max=256),
+    )
+    for name, value in (("decay", 1.0), ("chunk", 1), ("T", 256), ("chunk", 256), ("T", 8), ("decay", 0.5)):
+        before = found.numbers.value
+        found.controls[name].value = value
+        assert "widget-error" not in found.numbers.value
+        assert found.numbers.value != before
+
+
+def test_lines_are_what_was_given():
+    ages, values = [0, 1, 10], {0.5: np.array([1, 0.5, 0.1])}
+    figure, shown = draw.clarity(values, ages, {0.5: np.array([0.9, 0.4, 0.2])})
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[0.9, 0.4, 0.2], [1, 0.5, 0.1]]
+    assert shown is values
+    _, counts = draw.gates(np.array([0.445, 0.446, 0.9]), 0.45)
+    assert (counts[44], counts.sum()) == (2, 3)
+    figure, _ = draw.growth([64, 128], {"a": [1, 4]}, {"a": [1, 4], "b": [1, 2]})
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 4], [1, 4], [1, 2]]
+    _, shown = draw.times([1, 2], [0.2, 0.1], [10, 30])
+    assert [values.tolist() for values in shown.values()] == [[2, 1], [1, 3]]

@@ -1,0 +1,131 @@
+"""Figures of the study show the records' own numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pspin_lite.lessons.figures import study as draw
+from pspin_lite.study import networks, records
+
+
+def runs():
+    return {name: list(records.seeds("smoke", name).values()) for name in ("p-spin", "transformer")}
+
+
+def test_learning_curves_have_the_axes_of_the_records():
+    figure, shown = draw.learning(runs())
+    record = records.seeds("smoke", "p-spin")[1]
+    assert len(figure.axes) == 4
+    assert shown["p-spin"]["bits"].shape == (3, 6), "step 0 is left out"
+    assert shown["p-spin"]["bits"][0, -1] == records.curve(record)[1][-1]
+    assert shown["p-spin"]["sequences"][-1] == 60
+    assert shown["p-spin"]["tokens"][-1] == pytest.approx(60 * 64 / 1e6)
+    assert shown["p-spin"]["flops"][-1] == pytest.approx(60 * record["summary"]["flops_a_step"] / 1e12)
+    assert all(axis.get_xlabel() for axis in figure.axes)
+
+
+def test_one_axis_is_a_panel_of_all_four():
+    four, one = draw.learning(runs())[1], draw.one_axis(runs(), "flops")
+    assert (one[1]["p-spin"] == four["p-spin"]["bits"]).all()
+    assert one[0].axes[0].lines[0].get_xdata().tolist() == four["p-spin"]["flops"].tolist()
+    assert draw.one_axis({}, "seconds", "recent")[1] == {}, "nothing chosen: an empty panel"
+
+
+def test_an_arm_looks_the_same_everywhere():
+    """Whatever stands beside it; no two names of a figure look alike, and none is left out."""
+    every = [arm.name for arm in networks.GROUPS["bytes-1"]]
+    assert len({tuple(look.items()) for look in draw.looks(every).values()}) == len(every)
+    some = draw.looks(["swiglu, batch 64", "Transformer, batch 1", "swiglu", "p-spin, batch 64"])
+    assert some["swiglu"] == draw.looks(every)["swiglu"]
+    assert some["Transformer, batch 1"] == draw.looks(every)["transformer"]
+    assert len({tuple(look.items()) for look in some.values()}) == 4
+    chosen = {name: list(records.seeds("bytes-1", name).values()) for name in every}
+    figure, shown = draw.one_axis(chosen, "sequences")
+    assert list(shown) == every
+    assert len(figure.axes[0].lines) == len(every)
+
+
+def test_finals_are_sorted():
+    figure, shown = draw.finals({"bad": {1: 3.0, 2: 3.2}, "good": {1: 2.0, 2: 2.1}, "middle": {1: 2.5, 2: 2.4}}, "bits")
+    assert list(shown) == ["good", "middle", "bad"]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["bad", "middle", "good"], "best on top"
+    assert shown["bad"].tolist() == [3.0, 3.2]
+
+
+def test_the_front_has_curves_and_dots():
+    ends = {"subwords": {"good": {1: 1.5}}, "bytes": {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}}}
+    figure, shown = draw.front({"subwords": runs(), "bytes": runs()}, ends)
+    assert [list(one) for one in shown.values()] == [["good"], ["good", "bad"]]
+    assert shown["subwords"]["good"].tolist() == [1.5]
+    upper, lower = (np.diff(axis.get_xlim()) for axis in figure.axes[2:])
+    assert upper == pytest.approx(lower), "distances can be compared"
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["p-spin", "transformer"], "once, of both panels"
+    assert [panel.get_title().split(",")[0] for panel in figure.axes] == ["subwords", "bytes"] * 2
+
+
+def test_raw_losses_are_smoothed_over_the_window():
+    _, shown = draw.raw_losses({"a": np.arange(10.0), "b": np.ones(10)}, window=4)
+    assert shown["a"].tolist() == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]
+    assert np.allclose(shown["b"], 1)
+
+
+def test_a_grid_has_a_cell_for_every_row_and_column():
+    matrix = np.arange(6.0).reshape(2, 3)
+    figure, shown = draw.grid(matrix, ["1803", "1823"], ["400", "800", "1,200"], [0, 2], "steps", "years", "bits")
+    boxes = [patch.get_xy() for patch in figure.axes[0].patches]
+    assert boxes == [(-0.5, -0.5), (1.5, 0.5)]
+    assert (figure.axes[0].images[0].get_array() == matrix).all()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["400", "800", "1,200"]
+    assert shown is matrix
+
+
+def test_tuning_has_every_try():
+    rates = {"p-spin": records.rates("smoke", "p-spin")}
+    doubled = {"p-spin": records.rates("smoke", "p-spin", 2.0)}
+    assert len(rates["p-spin"]) == 4
+    assert len(doubled["p-spin"]) == 1
+    figure, shown = draw.tuning(rates, doubled)
+    line, star = figure.axes[0].lines[:2]
+    assert list(line.get_xdata()) == [4e-4, 8e-4, 1.6e-3, 3.2e-3]
+    assert line.get_ydata().tolist() == shown["p-spin"].tolist() == list(rates["p-spin"].values())
+    assert list(star.get_ydata()) == list(doubled["p-spin"].values())
+
+
+def test_contexts_are_means_over_seeds():
+    lengths, nats = records.by_context("smoke", "p-spin")
+    figure, shown = draw.contexts({"p-spin": nats}, lengths)
+    assert nats.shape == (3, 6)
+    assert shown["p-spin"] == pytest.approx(nats.mean(0))
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32"]
+
+
+def test_exactness_draws_lines_and_dots_of_one_colour():
+    line, dots = (np.array([0.1, 1.0]), np.array([1e-5, 1.0])), (np.array([0.2]), np.array([1e-4]))
+    figure, shown = draw.exactness({1: [line, line], 5: [line]}, {5: dots}, {"layer 3": ([1, 5], [0.5, 1e-3])})
+    left, right = figure.axes
+    one, _, _, five, points = left.lines[:5]  # two draws, a legend's entry, a draw, dots
+    assert five.get_color() == points.get_color() != one.get_color()
+    assert points.get_ydata() == [1e-4]
+    assert [errors.tolist() for errors in shown[1]] == [[1e-5, 1.0]] * 2
+    assert right.lines[0].get_ydata().tolist() == [0.5, 1e-3]
+
+
+def test_eras_are_means_over_seeds():
+    figure, shown = draw.eras({"p-spin": (np.array([0, 4]), np.array([[8.0, 2.0], [6.0, 2.2]]))}, at=2.5)
+    assert shown["p-spin"].tolist() == [7.0, 2.1]
+    assert figure.axes[0].lines[1].get_xdata() == [2.5, 2.5]
+    assert records.layers(records.seeds("smoke", "p-spin")[1], "radius").shape == (7, 2)
+
+
+def test_carried_is_in_kilobytes():
+    figure, shown = draw.carried([1, 4], {"flat": [250, 250], "growing": [250, 1000]})
+    assert shown["growing"].tolist() == [1.0, 4.0]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "4"]
+
+
+def test_by_era_has_a_line_a_model():
+    figure, _ = draw.by_era({"a": np.array([0.1, -0.2]), "b": np.array([0.0, 0.3])}, ["1803", "1823"])
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [[0.1, -0.2], [0.0, 0.3]]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1803", "1823"]

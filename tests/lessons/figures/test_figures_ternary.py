@@ -1,0 +1,117 @@
+"""Figures and the widget of notebook 04 show what they say."""
+
+from __future__ import annotations
+
+import math
+
+import ipywidgets as ipw
+import numpy as np
+import pytest
+import torch
+
+import pspin_lite as ps
+from pspin_lite.lessons import widgets
+from pspin_lite.lessons.figures import ternary as draw
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return torch.randn(400_000, generator=torch.Generator().manual_seed(0))
+
+
+def rounded(w, threshold, scale):
+    return w.sign() * (w.abs() > threshold) * scale
+
+
+@pytest.mark.parametrize(("threshold", "scale"), [(0.5, 1.0), (0.0, 0.7), (1.3, 2.2), (5.0, 1.0)])
+def test_errors_are_those_of_rounding(normal, threshold, scale):
+    w = normal[:1000].double()
+    size = w.abs().mean()
+    found = draw.Sample(w)
+    by_hand = rounded(w, threshold * size, scale * size)
+    assert found.error(threshold, scale) == pytest.approx(((by_hand - w).norm() / w.norm()).item())
+    assert found.kept(threshold)[0] == pytest.approx((by_hand != 0).double().mean().item())
+    if threshold < 5:
+        cosine = torch.cosine_similarity(by_hand, w, dim=0).item()
+        assert found.cosine(threshold) == pytest.approx(cosine)
+        best = found.best_scale(threshold)
+        assert found.error(threshold, best) < min(found.error(threshold, best + e) for e in (-0.01, 0.01))
+        assert found.error(threshold, best) ** 2 == pytest.approx(1 - cosine**2)
+
+
+def test_absmean_is_threshold_one_half_and_scale_one(normal):
+    error = (ps.ternary.ste(normal) - normal).norm() / normal.norm()
+    assert draw.Sample(normal).error(0.5, 1.0) == pytest.approx(error.item(), rel=1e-4)
+
+
+def test_normal_weights_have_their_known_optimum(normal):
+    """The best three levels for a normal density (Max, 1960): threshold 0.612, level 1.224, squared error 0.190."""
+    figure, shown = draw.errors(normal)
+    size = math.sqrt(2 / math.pi)
+    t, error = shown["best"]
+    assert t * size == pytest.approx(0.612, abs=0.02)
+    assert draw.Sample(normal).best_scale(t) * size == pytest.approx(1.224, abs=0.02)
+    assert error**2 == pytest.approx(0.190, abs=0.002)
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    assert np.array_equal(lines["error, scale = mean |w|"], shown["scale 1"])
+    assert np.array_equal(lines["share of zeros"], shown["zeros"])
+    at_half = np.abs(shown["threshold"] - 0.5).argmin()
+    assert shown["zeros"][at_half] == pytest.approx(math.erf(size / 2 / math.sqrt(2)), abs=3e-3)
+
+
+def test_entropy():
+    assert draw.entropy(1 / 3) == pytest.approx(math.log2(3))
+    assert draw.entropy(0.0) == 1
+    assert draw.entropy(1.0) == 0
+
+
+def test_histogram_is_a_density(normal):
+    _, shown = draw.weights(normal)
+    inside = (normal.abs() < draw.RANGE * normal.abs().mean()).double().mean().item()
+    assert (shown["density"] * np.diff(draw.BINS)).sum() == pytest.approx(inside, abs=1e-4)
+    assert shown["zeros"] == pytest.approx(0.31, abs=0.005)
+    _, shown = draw.latent(normal, 2 * normal)
+    assert np.allclose(shown["at the start"], shown["after training"]), "units of mean |w|"
+
+
+def test_lines_are_what_was_given():
+    w = np.linspace(-1, 1, 5)
+    figure, shown = draw.staircase(w, [4, 4, 1, 1, 0], w**2, [1, 3], [-2.0, 0.5])
+    assert shown["w"].tolist() == [-0.5, 0.5]
+    assert shown["loss"].tolist() == [4, 1]
+    short = figure.axes[0].lines[2]
+    x, y = short.get_xdata(), short.get_ydata()
+    assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(-2)
+    figure, _ = draw.training({"a": [1, 0.5]}, {"b": 0.7})
+    assert [line.get_ydata()[-1] for line in figure.axes[0].lines] == [0.5, 0.7]
+
+
+def test_widget_follows_its_sliders(normal):
+    samples = {"normal": normal, "two": torch.tensor([1.0, -1.0])}
+    found = widgets.Explorer(
+        draw.three_values(samples),
+        "ternary",
+        threshold=ipw.FloatSlider(value=0.5, min=0, max=2, step=0.05),
+        scale=ipw.FloatSlider(value=1.0, min=0, max=3, step=0.05),
+        weights=ipw.Dropdown(options=list(samples)),
+    )
+    assert '<b data-name="relative error">0.513</b>' in found.numbers.value
+    assert '<b data-name="share of zeros">3' in found.numbers.value
+    found.controls["scale"].value = 0.0
+    assert '<b data-name="relative error">1.000</b>' in found.numbers.value
+    found.controls["scale"].value = 1.0
+    found.controls["weights"].value = "two"
+    assert '<b data-name="relative error">0.000</b>' in found.numbers.value
+    found.controls["threshold"].value = 2.0
+    assert '<b data-name="share of zeros">100.0 %</b>' in found.numbers.value
+    assert "widget-error" not in found.numbers.value
+
+
+def test_widget_marks_where_it_is(normal):
+    figure, numbers = draw.three_values({"normal": normal})(0.75, 1.5, "normal")
+    left, right = figure.axes
+    here = right.lines[-1]
+    assert list(here.get_xdata()) == [0.75]
+    assert f"{here.get_ydata()[0]:.3f}" == numbers["relative error"]
+    values = next(line for line in left.lines if line.get_label() == "the three values")
+    assert list(values.get_xdata()) == [-1.5, 0, 1.5]

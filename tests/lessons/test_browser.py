@@ -1,0 +1,356 @@
+"""The widgets in a real browser: JupyterLab runs notebook 05, sliders move by keyboard, numbers follow. Those of later
+notebooks come along: their cell is put at the end, behind the few lines that it needs.
+
+Numbers in the page (data-name) are compared with those of the pure functions, not pixels. An exception in a slider's
+callback appears in no cell, so the kernel's messages are listened to as well."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from nbformat.v4 import new_code_cell
+
+import pspin_lite as ps
+from pspin_lite import fixed_points
+from pspin_lite.lessons import explore_attractor as explore
+from pspin_lite.lessons import explore_model
+from pspin_lite.lessons.figures import training as figures_training
+from pspin_lite.study import continual, records
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOK = NOTEBOOKS / "05_attractor.ipynb"
+LATER = {  # notebook -> what the cell with its widget needs
+    "10_byte_run": """import pspin_lite as ps
+from ipywidgets import Dropdown, FloatSlider, IntSlider
+from pspin_lite.lessons.figures import training as draw
+from pspin_lite.lessons.widgets import Explorer
+run = ps.load("byte-lite")
+model = run.model""",
+    "12_verdicts": """from ipywidgets import SelectMultiple
+from pspin_lite.lessons.figures import study as draw
+from pspin_lite.study import records
+bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
+    "11_subword_run": """names = ("p-spin", "transformer")
+four = {f"{n}, {a}": list(records.seeds(f"{a}-1", n).values()) for a in ("bytes", "subwords") for n in names}""",
+    "13_continual_learning": """import numpy as np
+from pspin_lite.study import continual, networks
+models, share = continual.models(), continual.passed()
+found = continual.eras(records.seeds("continual", "p-spin-time")[1])
+years = found.years
+def bits(model, order):
+    return [continual.eras(run).bits for run in records.seeds("continual", f"{model}-{order}").values()]""",
+}
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+
+LISTEN = """() => {
+    const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    window.kernelErrors = [];
+    kernel.iopubMessage.connect((_, message) => {
+        if (message.header.msg_type === 'error') window.kernelErrors.push(message.content.evalue);
+    });
+}"""
+FAIL = "() => { jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({code: '1/0'}); }"
+IDLE = "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """The address of a JupyterLab of its own, with settings of its own, on a copy of the notebook."""
+    folder = tmp_path
+    for name in ("app", "root"):
+        (folder / name).mkdir()
+    notebook = nbformat.read(NOTEBOOK, 4)
+    for name, before in LATER.items():
+        code = [cell.source for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if cell.cell_type == "code"]
+        (widget,) = (i for i, source in enumerate(code) if "Explorer(" in source)
+        drawn = re.search(r"Explorer\(\s*(\w+),", code[widget])  # its function may stand in the cell before
+        ahead = [code[widget - 1]] if drawn and f"def {drawn[1]}(" in code[widget - 1] else []
+        notebook.cells += map(new_code_cell, [before, *ahead, code[widget]])
+    nbformat.write(notebook, folder / "root" / NOTEBOOK.name)
+    quiet = {"fetchNews": "false", "checkForUpdates": False}
+    (folder / "app" / "overrides.json").write_text(
+        json.dumps(
+            {
+                "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+                "@jupyterlab/apputils-extension:notification": quiet,
+                "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+            }
+        )
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token, address = secrets.token_hex(8), f"http://127.0.0.1:{port}"
+    own = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    options = [
+        "--no-browser",
+        "--allow-root",
+        "--expose-app-in-browser",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={folder / 'root'}",
+        f"--IdentityProvider.token={token}",
+        f"--LabApp.app_settings_dir={folder / 'app'}",
+        f"--LabApp.user_settings_dir={folder / 'user'}",
+        f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+    ]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options],
+            env=os.environ | own | {"IPYTHONDIR": str(folder / "ipython")},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                with urllib.request.urlopen(f"{address}/api/status?token={token}", timeout=5):
+                    break
+            except OSError:
+                assert server.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < deadline, "JupyterLab did not start within two minutes"
+                time.sleep(0.3)
+        yield f"{address}/doc/tree/{NOTEBOOK.name}?token={token}&reset"
+    finally:
+        server.terminate()  # it shuts its kernels down
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture
+def page(lab):
+    """The notebook, every cell of it executed; `page.complaints` are the browser's errors."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport=dict(width=1300, height=1000))
+        page.complaints = []
+        page.on("console", lambda said: said.type == "error" and page.complaints.append(said.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(lab, timeout=2 * PATIENCE)
+        page.wait_for_function(IDLE, timeout=2 * PATIENCE)
+        page.evaluate(LISTEN)
+        page.set_default_timeout(RUN_ALL)
+        ran = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
+        assert ran, f"a cell failed: {page.evaluate('() => window.kernelErrors')}"
+        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        page.wait_for_selector(".attractor-model [data-name='it writes']")
+        page.wait_for_selector(".sampler [data-name='one way to go on']")
+        page.wait_for_selector(".arms [data-name='p-spin, end']")
+        page.wait_for_selector(".alphabets [data-name='p-spin, bytes, end']")
+        page.wait_for_selector(".era [data-name='p-spin: lost']")
+        page.set_default_timeout(PATIENCE)
+        yield page
+        browser.close()
+
+
+def shown(number: object) -> str:
+    return number if isinstance(number, str) else format(number, ".3g")
+
+
+def expect_numbers(box, numbers: dict[str, object]) -> None:
+    """The table in the page shows these numbers, at the latest after a moment."""
+    from playwright.sync_api import expect
+
+    for name, number in numbers.items():
+        expect(box.locator(f'[data-name="{name}"]')).to_have_text(shown(number), timeout=PATIENCE)
+
+
+def move(slider, key: str, times: int = 1) -> float:
+    """Presses a key on a slider; the value it then has."""
+    slider.focus()
+    for _ in range(times):
+        slider.press(key)
+    return float(slider.get_attribute("aria-valuenow"))
+
+
+def random_map(page) -> None:
+    box = page.locator(".attractor-random")
+    K, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
+    now = dict(K=5, gamma=0.5, scale=3.0)
+    expect_numbers(box, explore.draw_random(**now)[1])
+    seen = [box.locator('[data-name="residual at K"]').inner_text()]
+    for slider, name, key, times, value in (
+        (K, "K", "ArrowRight", 3, 8),
+        (gamma, "gamma", "ArrowLeft", 4, 0.3),
+        (K, "K", "End", 1, 20),
+        (gamma, "gamma", "End", 1, 0.5),
+        (scale, "scale", "End", 1, 8.0),
+    ):
+        assert move(slider, key, times) == pytest.approx(value)
+        now[name] = value
+        expect_numbers(box, explore.draw_random(**now)[1])
+        seen.append(box.locator('[data-name="residual at K"]').inner_text())
+    assert len(set(seen)) == len(seen), "every move changes what is shown"
+    assert box.locator('[data-name="verdict"]').inner_text() == fixed_points.OSCILLATES
+    assert "no fixed point reached" in box.locator("svg").inner_html(), "the picture follows too"
+
+
+def two_spins(page) -> None:
+    box = page.locator(".attractor-two")
+    K, gamma, _ = (box.get_by_role("slider").nth(i) for i in range(3))
+    now = dict(kind="agree", K=5, gamma=0.5, scale=4.0)
+    expect_numbers(box, explore.draw_two_spins(**now)[1])
+    now["kind"] = "frustrated"
+    box.get_by_role("combobox").select_option(now["kind"])
+    now["K"] = move(K, "ArrowLeft")
+    assert now["K"] == 4
+    expect_numbers(box, explore.draw_two_spins(**now | dict(K=4))[1])
+    assert move(gamma, "Home") == -0.5
+    expect_numbers(box, explore.draw_two_spins(**now | dict(K=4, gamma=-0.5))[1])
+    move(K, "Home")
+    assert move(K, "ArrowRight", 20) == 20  # a quick burst of keys: the last one counts
+    expect_numbers(box, explore.draw_two_spins(**now | dict(K=20, gamma=-0.5))[1])
+
+
+def layer_of_the_model(page) -> None:
+    """Whatever was trained, the bound is proportional to gamma and to the scale."""
+    box = page.locator(".attractor-layer")
+    _, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
+    bound = float(box.locator('[data-name="Lipschitz bound"]').inner_text())
+    assert box.locator('[data-name="verdict"]').inner_text() == fixed_points.CONTRACTS
+    assert (move(gamma, "End"), move(scale, "End")) == (10, 10)
+    find = "document.querySelector('.attractor-layer [data-name=\"Lipschitz bound\"]')"
+    page.wait_for_function(f"(expected) => Math.abs({find}.innerText / expected - 1) < 0.02", arg=100 * bound)
+
+
+def the_whole_model(page) -> None:
+    """K and gamma of the model that ships; its numbers from the same text."""
+    run = ps.load("byte-lite")
+    windows = run.data()["held-out"].windows(6)
+    text = (torch.cat(part)[:, :256] for part in zip(*windows, strict=True))
+    moves = (
+        ("K", "ArrowRight", 1, (7, 1.0)),
+        ("gamma", "End", 1, (7, 4.0)),
+        ("K", "Home", 1, (0, 4.0)),
+        ("K", "ArrowRight", 2, (2, 4.0)),
+        ("gamma", "ArrowLeft", 2, (2, 2.0)),
+    )
+    points = [explore_model.USUAL, *(point for *_, point in moves)]
+    draw = explore_model.draw_grid(explore_model.measure(run.model, run.tokenizer, *text, points))
+    box = page.locator(".attractor-model")
+    sliders = dict(zip(("K", "gamma"), box.get_by_role("slider").all(), strict=True))
+    expect_numbers(box, draw(*explore_model.USUAL)[1])
+    assert box.locator("mark").count() == 0, "nothing differs yet"
+    sizes, pictures = {box.bounding_box()["height"]}, {box.locator("svg").inner_html()}
+    for name, key, times, point in moves:
+        move(sliders[name], key, times)
+        expect_numbers(box, draw(*point)[1])
+        assert box.locator("mark").count() == 2, "where the two texts part"
+        sizes.add(box.bounding_box()["height"])
+        pictures.add(box.locator("svg").inner_html())
+    assert len(sizes) == 1, "nothing beneath the widget moves"
+    assert len(pictures) == len(points)
+
+
+def sampling(page) -> None:
+    """Of notebook 10."""
+    run = ps.load("byte-lite")
+    draw = figures_training.sampler(run.model, run.tokenizer)
+    box = page.locator(".sampler")
+    temperature, top_k = box.get_by_role("slider").all()
+    now = dict(prompt="In the year 18", temperature=0.8, top_k=256)
+    expect_numbers(box, draw(**now)[1])
+    height = box.bounding_box()["height"]
+    now["prompt"] = "the Uni"
+    box.get_by_role("combobox").select_option(now["prompt"])
+    expect_numbers(box, draw(**now)[1])
+    now["temperature"] = round(move(temperature, "End"), 1)
+    expect_numbers(box, draw(**now)[1])
+    now["top_k"] = int(move(top_k, "Home"))
+    expect_numbers(box, draw(**now)[1])
+    assert (now["temperature"], now["top_k"]) == (2.0, 1)
+    assert box.locator('[data-name="bits of the choice"]').inner_text() == "0"
+    assert box.bounding_box()["height"] == height, "nothing beneath the widget moves"
+
+
+def arms(page) -> None:
+    """Of notebook 12: what is chosen is what is shown, over any axis."""
+    box = page.locator(".arms")
+    bits = {}
+    for split in ("held-out", "recent"):
+        for name in ("p-spin", "transformer"):
+            runs = records.seeds("bytes-1", name).values()
+            bits[name, split] = float(np.mean([records.curve(run, split)[1][-1] for run in runs]))
+    box.get_by_role("listbox").select_option(["p-spin", "transformer"])
+    expect_numbers(box, {f"{name}, end": bits[name, "held-out"] for name in ("p-spin", "transformer")})
+    assert box.locator('[data-name="swiglu, end"]').count() == 0
+    pictures = [box.locator("svg").inner_html()]
+    axis, split = box.get_by_role("combobox").all()
+    for choice in ("tokens", "flops", "seconds"):
+        axis.select_option(choice)
+        page.wait_for_function(
+            "before => document.querySelector('.arms svg').innerHTML !== before", arg=pictures[-1], timeout=PATIENCE
+        )
+        pictures.append(box.locator("svg").inner_html())
+    split.select_option("recent")
+    expect_numbers(box, {f"{name}, end": bits[name, "recent"] for name in ("p-spin", "transformer")})
+
+
+def alphabets(page) -> None:
+    """Of notebook 11: bytes and subwords over the text they have read."""
+    from playwright.sync_api import expect
+
+    box = page.locator(".alphabets")
+    assert all(box.locator(f'[data-name="p-spin, {name}, end"]').count() == 1 for name in ("bytes", "subwords"))
+    before = box.locator("svg").inner_html()
+    box.get_by_role("combobox").first.select_option("sequences")
+    page.wait_for_function("before => document.querySelector('.alphabets svg').innerHTML !== before", arg=before)
+    box.get_by_role("listbox").select_option(["transformer, subwords"])
+    expect(box.locator('[data-name="p-spin, bytes, end"]')).to_have_count(0, timeout=PATIENCE)
+    ends = [records.curve(run)[1][-1] for run in records.seeds("subwords-1", "transformer").values()]
+    expect_numbers(box, {"transformer, subwords, end": float(np.mean(ends))})
+
+
+def eras(page) -> None:
+    """Of notebook 13: what each model lost of an era, in each order."""
+    box = page.locator(".era")
+    year, order = box.get_by_role("combobox").all()
+    for chosen, way in (("1803", "time"), ("1903", "time"), ("1903", "replay")):
+        year.select_option(chosen)
+        order.select_option(way)
+        lost = {}
+        for model in continual.models():
+            runs = [continual.eras(run) for run in records.seeds("continual", f"{model}-{way}").values()]
+            lost[f"{model}: lost"] = float(np.mean([run.forgotten()[run.years.index(chosen)] for run in runs]))
+        expect_numbers(box, lost)
+
+
+def test_numbers_follow_the_keyboard(page):
+    """One test, because the notebook is run once for all of it."""
+    random_map(page)
+    two_spins(page)
+    layer_of_the_model(page)
+    the_whole_model(page)
+    sampling(page)
+    arms(page)
+    alphabets(page)
+    eras(page)
+    assert page.evaluate("() => window.kernelErrors") == []
+    assert page.complaints == []
+    assert page.locator(".widget-error").count() == 0
+    page.evaluate(FAIL)
+    page.wait_for_function("() => window.kernelErrors.includes('division by zero')")  # we do hear errors

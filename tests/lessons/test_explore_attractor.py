@@ -1,0 +1,123 @@
+"""What stands behind the attractor's widgets: maps, verdicts, radii, gradient errors, and the pictures' numbers."""
+
+from __future__ import annotations
+
+import re
+
+import ipywidgets as ipw
+import numpy as np
+import pytest
+import torch
+
+import pspin_lite as ps
+from pspin_lite import _fast_linear as fast_linear
+from pspin_lite import attractor, fixed_points
+from pspin_lite.lessons import explore_attractor as ea
+from pspin_lite.lessons import widgets
+from pspin_lite.lessons.figures import live
+
+
+def test_fixed_points_of_two_spins():
+    for kind, count, attract in (("alone", 9, 4), ("agree", 3, 2), ("frustrated", 1, 0)):
+        layer = fixed_points.two_spins(kind, 0.5, 4.0)
+        points, radii = ea.all_fixed_points(*layer)
+        assert (len(points), (radii < 1).sum()) == (count, attract)
+        assert np.allclose(attractor.step(torch.tensor(points), *layer), points, atol=1e-8)
+
+
+@pytest.mark.parametrize("form", ["trained", "deployed", "deployed, packed"])
+def test_layer_of_any_model(form, tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    model = ps.build(ps.preset("byte-smoke")).eval()
+    if form != "trained":
+        if form.endswith("packed"):  # even small matrices take the fast products
+            monkeypatch.setattr(fast_linear, "SMALL", 1)
+        text = torch.arange(8)[None]
+        whole = fixed_points.layers(model, text)[1]
+        ps.deploy.export(model, tmp_path / "model.safetensors")
+        model = ps.deploy.load(tmp_path / "model.safetensors")
+        for name, a, b in zip(
+            ("z", "w_int", "gamma"), whole, fixed_points.layers(model, torch.arange(8)[None])[1], strict=True
+        ):
+            assert torch.allclose(a, b, rtol=2e-3, atol=2e-3), name  # float16 and two digits
+    within = 1e-4 if form.endswith("packed") else 1e-6
+    tokens = torch.randint(0, 256, (2, 7))
+    z, w_int, gamma = fixed_points.layers(model, tokens)[1]
+    assert z.shape == (14, 64)
+    seen = []
+    block = model.blocks[1].attractor
+    handle = block.w_down.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    with torch.no_grad():
+        model(tokens)
+    handle.remove()
+    assert torch.allclose(attractor.unrolled(z, w_int, gamma, 5), seen[0].reshape(14, -1), atol=within)
+    _, numbers = ea.draw_layer(z, w_int, gamma)(K=5, gamma_times=1.0, scale_times=1.0)
+    assert numbers["verdict"] == fixed_points.CONTRACTS
+
+
+DRAWN = {
+    "random": (ea.draw_random, dict(K=5, gamma=0.5, scale=3.0)),
+    "wild": (ea.draw_random, dict(K=0, gamma=0.5, scale=8.0)),
+    "two": (ea.draw_two_spins, dict(kind="agree", K=5, gamma=0.5, scale=4.0)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_pictures_show_what_was_found(name):
+    draw, values = DRAWN[name]
+    figure, numbers = draw(**values)
+    text = figure.svg()
+    assert text.startswith("<svg")
+    assert text.count("</svg>") == 1
+    assert text.count("<polyline") == sum(line.width > 0 and len(line.x) > 1 for line in figure.lines)
+    axes = figure.still().axes
+    assert [a.get_title() for a in axes] == [p.title for p in figure.panels]
+    assert sum(len(a.lines) for a in axes) == len(figure.lines)
+    assert ("no fixed point reached" in text) == (numbers["gradient error at K"] == "no fixed point")
+    assert draw(**values)[0].svg() == text, "the same input gives the same picture"
+
+
+def test_data_become_points_of_the_picture():
+    figure = ea.draw_two_spins("frustrated", 5, 0.5, 4.0)[0]
+    wide, high = 72 * figure.size[0], 72 * figure.size[1]
+    left, bottom, width, height = figure.panels[0].place
+    (x,), (y,) = figure._points(0, np.array([0.0]), np.array([1.0]))
+    assert (x, y) == pytest.approx((wide * (left + width / 2), high * (1 - bottom - height)))
+    for line in re.findall(r'points="([^"]+)"', figure.svg()):
+        numbers = np.array([pair.split(",") for pair in line.split()], float)
+        assert ((numbers >= 0) & (numbers <= [wide, high])).all()
+
+
+def test_numbers_follow_the_sliders():
+    found = widgets.Explorer(
+        ea.draw_random, "attractor-random", K=ipw.IntSlider(5, 0, 20), gamma=ipw.FloatSlider(0.5, min=-0.5, max=0.5),
+        scale=ipw.FloatSlider(0.8, min=0, max=8),
+    )  # fmt: skip
+
+    def read(name):
+        return re.search(f'data-name="{name}">([^<]*)<', found.numbers.value)[1]
+
+    assert read("verdict") == "contracts"
+    before = float(read("residual at K")), float(read("gradient error at K"))
+    found.controls["K"].value = 9
+    assert (float(read("residual at K")), float(read("gradient error at K"))) < before
+    bound = float(read("Lipschitz bound"))
+    found.controls["gamma"].value = 0.25
+    assert float(read("Lipschitz bound")) == pytest.approx(bound / 2, rel=0.01)
+    found.controls["scale"].value = 8.0
+    assert float(read("spectral radius")) < float(read("Lipschitz bound"))
+    assert "widget-error" not in found.numbers.value
+
+
+def test_a_redraw_draws_no_axes(monkeypatch):
+    """They are what takes matplotlib its time (`make bench`, the table of widgets)."""
+    text = torch.tensor([list(b"The state of the Union")])
+    layer = ea.draw_layer(*fixed_points.layers(ps.load("byte-lite").model, text)[3])
+    calls = [lambda draw=draw, values=values: draw(**values)[0].svg() for draw, values in DRAWN.values()]
+    calls += [lambda times=times: layer(20, times, times)[0].svg() for times in (1.0, 10.0)]
+    before = [call() for call in calls]
+    monkeypatch.setattr(live, "_axes", None)
+    assert [call() for call in calls] == before
+    live.frame.cache_clear()
+    with pytest.raises(TypeError):
+        calls[0]()

@@ -1,0 +1,367 @@
+"""The study: its plan, its work, its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import signal
+import threading
+
+import pytest
+from helpers import message
+
+import pspin_lite as ps
+from pspin_lite import _files as files
+from pspin_lite.cli import main
+from pspin_lite.study import experiments, jobs, networks, records, store
+from pspin_lite.training import nonfinite
+from pspin_lite.training import train as training
+from pspin_lite.training.loop import Trainer
+from pspin_lite.training.runs import Run
+
+STORED = [name for name in store.current().names() if name.count("/") == 2]
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """No records yet, and a study of seconds."""
+    short = {"smoke": tuple(_shortened(arm) for arm in networks.GROUPS["smoke"])}
+    monkeypatch.setattr(networks, "GROUPS", short)
+    monkeypatch.setattr(jobs, "SMOKE", dict(validate_tokens=128, final_tokens=256))
+    with records.using(tmp_path / "published"):
+        yield tmp_path
+
+
+@pytest.fixture
+def empty_folder(tmp_path):
+    """No records yet."""
+    with records.using(tmp_path):
+        yield tmp_path
+
+
+def recorded(out, name):
+    return files.read_json(out / "records" / f"{name}.json")
+
+
+def finished(bits):
+    """A record of a try, with nothing but its score."""
+    return dict(summary=dict(validation={"held-out": dict(bits_per_byte=bits)}))
+
+
+def _shortened(arm: networks.Arm) -> networks.Arm:
+    return dataclasses.replace(arm, cfg=arm.cfg.replace(steps=12, context=16))
+
+
+# The arms
+
+
+def test_arms_of_a_group_differ_in_what_they_say_and_in_nothing_else():
+    for group, members in networks.GROUPS.items():
+        if group == "presets":  # as they are
+            continue
+        shared = {(a.cfg.batch, a.cfg.steps, a.cfg.warmup, a.cfg.cooldown, a.cfg.context, a.cfg.vocab) for a in members}
+        assert len(shared) == 1, group
+        shared = {(a.cfg.clip, a.cfg.weight_decay, a.cfg.min_ratio, a.cfg.betas) for a in members}
+        assert len(shared) == 1, group
+
+
+@pytest.mark.parametrize("group", ["bytes-1", "bytes-64", "subwords-1", "subwords-64"])
+def test_arms_have_the_same_number_of_parameters(group):
+    models = {arm.name: ps.build(arm.cfg) for arm in networks.GROUPS[group]}
+    sizes = {name: sum(p.numel() for p in model.parameters()) for name, model in models.items()}
+    whole = sizes["p-spin"]
+    if "k0" in sizes:
+        assert sizes.pop("k0") == pytest.approx(0.64 * whole, rel=0.01)
+    for name, size in sizes.items():
+        of_another_depth = (group.partition("-")[0], name) == ("subwords", "transformer")
+        assert size == pytest.approx(whole, rel=0.035 if of_another_depth else 0.01), name
+
+
+def test_the_paper_rate_is_tried_and_tries_are_a_quarter_as_long():
+    cfg = networks.arm("bytes-1", "p-spin").cfg
+    assert ps.preset("byte-paper").lr in networks.RATES
+    tried = networks.attempt(cfg, 1.6e-3, 2.0)
+    assert (tried.steps, tried.lr, tried.gain, tried.ternary_gain, tried.seed) == (2000, 1.6e-3, 2.0, 2.0, 1337)
+    assert networks.TRY_SEED not in networks.SEEDS
+    assert networks.tuned(networks.arm("bytes-1", "transformer").cfg, 1e-3, 2.0).gain == 2.0
+    for words, call in (("group", lambda: networks.arm("byte", "x")), ("arm", lambda: networks.arm("bytes-1", "x"))):
+        with pytest.raises(ValueError) as raised:
+            call()
+        assert words in message(raised)
+
+
+def test_continual_arms_take_over_what_was_tuned(tmp_path):
+    assert len(networks.GROUPS["continual"]) == 12
+    arm = networks.arm("continual", "swiglu-replay")
+    assert (arm.tuned_as, arm.settings["order"], arm.settings["corpus"]) == ("bytes-1/swiglu", "replay", "sotu-eras")
+    names = [name for name, _ in jobs.plan() if name.startswith("continual/")]
+    assert len(names) == 36, "no tries of their own"
+    with records.using(tmp_path):
+        assert list(jobs.jobs("continual", "swiglu-replay")) == []
+        cfg = networks.arm("bytes-1", "swiglu").cfg
+        for lr, scale, bits in ((4e-4, 1, 2.4), (8e-4, 1, 2.3), (1.6e-3, 1, 2.1), (3.2e-3, 1, 2.2), (1.6e-3, 2, 2.0)):
+            name = jobs._try("bytes-1/swiglu", cfg, lr, scale).name
+            store.write(name, finished(bits), tmp_path)
+        runs = list(jobs.jobs("continual", "swiglu-replay"))
+    assert [job.cfg.seed for job in runs] == [1, 2, 3]
+    assert {(job.cfg.lr, job.cfg.gain, job.cfg.cooldown, job.cfg.steps) for job in runs} == {(1.6e-3, 2.0, 0, 4800)}
+    assert runs[0].settings["probe_every"] is None
+
+
+def test_tries_go_on_beyond_the_highest_rate_and_choose_nothing(empty_folder):
+    cfg, base = networks.arm("subwords-1", "p-spin").cfg, "subwords-1/p-spin"
+
+    def done(lr, bits, scale=1.0):
+        name = jobs._try(base, cfg, lr, scale).name
+        store.write(name, finished(bits), empty_folder)
+
+    def known():
+        return [job.name.rpartition("/")[2] for job in jobs.jobs("subwords-1", "p-spin")]
+
+    def planned():
+        return [name for name, _ in jobs.plan() if name.startswith(base + "/")]
+
+    assert len(planned()) == 8
+    for i, lr in enumerate(networks.RATES):
+        done(lr, 2.5 - 0.1 * i)
+    assert known()[4:] == ["try-0.0032-2", "try-0.0064-1"]
+    done(3.2e-3, 2.3, scale=2.0)
+    assert known()[5:] == ["seed-1", "seed-2", "seed-3", "try-0.0064-1"]
+    done(6.4e-3, 2.1)
+    assert known()[8:] == ["try-0.0064-1", "try-0.0128-1"]
+    done(1.28e-2, 2.3)
+    assert known()[8:] == ["try-0.0064-1", "try-0.0128-1", "try-0.0064-2"], "a higher one is worse"
+    done(6.4e-3, 2.0, scale=2.0)
+    assert len(planned()) == 11
+    seeds = [job.cfg for job in jobs.jobs("subwords-1", "p-spin") if "/seed-" in job.name]
+    assert {(cfg.lr, cfg.gain) for cfg in seeds} == {(3.2e-3, 1.0)}
+    done(1.28e-2, 1.9)
+    done(2.56e-2, 1.8)
+    assert known()[8:] == ["try-0.0064-1", "try-0.0128-1", "try-0.0256-1", "try-0.0256-2"], "there is an end to it"
+
+
+# The work
+
+
+def test_from_tries_to_seeds(empty, capsys):
+    assert [job for _, job in jobs.plan()].count(None) == 8, "eight tries are known, the rest waits for them"
+    assert jobs.work([], empty / "runs") == (16, None)
+    assert jobs.work([], empty / "runs") == (0, None), "nothing is done twice"
+    for arm in ("p-spin", "transformer"):
+        runs = {path.stem: files.read_json(path) for path in (empty / "runs/records/smoke" / arm).iterdir()}
+        tries = {name: jobs.score(record) for name, record in runs.items() if name.startswith("try-")}
+        assert len(tries) == 5
+        best = min((name for name in tries if name.endswith("-1")), key=tries.get)
+        assert f"{best[:-2]}-2" in tries, "the last try has the best rate"
+        best = min(tries, key=tries.get)
+        seeds = [record for name, record in runs.items() if name.startswith("seed-")]
+        assert {record["config"]["model"]["seed"] for record in seeds} == {1, 2, 3}
+        for record in seeds:
+            model = record["config"]["model"]
+            assert f"try-{model['lr']:g}-{model['gain']:g}" == best
+            assert len(record["loss"]) == len(record["norm"]) == 12
+            assert record["noise"]
+            assert record["context"]["context"] == [1, 2, 4, 8]
+            assert record["probe"]
+            assert record["summary"]["flops_a_step"] > 0
+            assert "loss" not in runs[best], "a try keeps its result alone"
+    assert experiments.main(["smoke"], str(empty / "runs"), None, listing=True) is None
+    assert "missing" not in capsys.readouterr().out
+
+
+def test_an_interrupted_run_goes_on(empty):
+    stop = threading.Event()
+    stop.set()
+    done, stopped = jobs.work([], empty / "runs", stop=stop)
+    assert done == 0
+    assert stopped
+    assert not (empty / "runs/records").exists()
+    name = "smoke/p-spin/try-0.0008-1"
+    assert jobs.work([name], empty / "runs") == (1, None)
+    assert recorded(empty / "runs", name)["summary"]
+
+
+def test_a_run_in_use_is_passed_over(empty):
+    name = "smoke/p-spin/try-0.0008-1"
+    other = Run(empty / "runs" / name)
+    other.folder.mkdir(parents=True)
+    other.hold()
+    assert jobs.work(["smoke/p-spin"], empty / "runs", minutes=1) == (3, None), "the other tries"
+    other.release()
+
+
+def test_a_try_that_leaves_the_finite_numbers_has_lost(empty, monkeypatch):
+    train = training.train
+
+    def explode(cfg, out, **more):
+        if cfg.lr == networks.RATES[-1]:
+            train(cfg.replace(steps=1), out, **more)
+            raise nonfinite.NonFinite("step 3: loss nan")
+        return train(cfg, out, **more)
+
+    monkeypatch.setattr(training, "train", explode)
+    jobs.work(["smoke/p-spin"], empty / "runs")
+    record = recorded(empty / "runs", "smoke/p-spin/try-0.0032-1")
+    assert record["failure"] == "step 3: loss nan"
+    assert jobs.score(record) == float("inf")
+    assert len(list((empty / "runs/records/smoke/p-spin").glob("seed-*.json"))) == 3
+    assert main(["experiments", "smoke/p-spin/try-0.0032-1", "--again", "--out", str(empty / "runs")]) == 0
+    again = files.read_json(empty / "runs" / experiments.AGAIN / "smoke/p-spin/try-0.0032-1.json")
+    assert (again["failure"], again["summary"]) == ("step 3: loss nan", None), "what came out of it, too"
+
+
+@pytest.mark.parametrize("good", [0, 8], ids=lambda good: f"after {good} steps")
+def test_a_full_run_that_leaves_the_finite_numbers_is_kept(empty, monkeypatch, good):
+    """With its steps up to there; if there are none, there is no model to look at either."""
+    backward = Trainer.backward
+
+    def explode(self, batch):
+        loss = backward(self, batch)
+        return math.nan if self.cfg.seed == 2 and self.step == good else loss
+
+    monkeypatch.setattr(Trainer, "backward", explode)
+    assert jobs.work(["smoke/transformer"], empty / "runs") == (8, None)
+    record = recorded(empty / "runs", "smoke/transformer/seed-2")
+    assert record["summary"] is None
+    assert record["failure"].startswith(f"step {good + 1}: loss nan")
+    assert len(record["loss"]) == len(record["norm"]) == good
+    assert "context" not in record
+    assert jobs.score(record) == math.inf
+
+
+def test_names(empty):
+    assert jobs.matches("a/b/c", [])
+    assert jobs.matches("a/b/c", ["a/b"])
+    assert not jobs.matches("a/bb/c", ["a/b"])
+    with pytest.raises(ValueError) as raised:
+        experiments.main(["smoke/gpt"], str(empty), None, listing=True)
+    assert "smoke/gpt" in message(raised)
+
+
+def test_the_command_says_what_is_wrong_in_one_line(capsys):
+    assert main(["experiments", "--list", "smoke/gpt"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "smoke/gpt" in said
+    assert main(["experiments", "--list", "smoke"]) == 0
+    assert "smoke/p-spin/seed-1" in capsys.readouterr().out
+    assert main(["experiments", "--list", "smok"]) == 1
+    assert "did you mean 'smoke'" in capsys.readouterr().err
+
+
+# The records that are stored
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_record_is_that_of_its_job(name):
+    """A configuration that was changed after the run, or a record moved by hand, would be found here."""
+    group, arm, run = name.split("/")
+    record = records.read(name)
+    job = {job.name: job for job in jobs.jobs(group, arm)}[name]
+    assert record["command"] == f"python -m pspin_lite experiments {job.name}"
+    assert ps.config.from_dict(record["config"]["model"]) == job.cfg
+    training_ = record["config"]["training"]
+    assert {name: training_[name] for name in job.settings} == job.settings
+    starts = record["environment"].get("commits", [[0, record["environment"]["commit"]]])
+    form = "[0-9a-f]{40}[+]?" if group.startswith("smoke") else "[0-9a-f]{40}"
+    assert all(re.fullmatch(form, commit) for _, commit in starts), "which code; in the study none that was changed"
+    if record["summary"] is not None and run.startswith("seed-"):
+        assert record["summary"]["steps"] == len(record["loss"]) == job.cfg.steps
+
+
+@pytest.mark.parametrize("group", [group for group in networks.GROUPS if not group.startswith("smoke")])
+def test_stored_flops_are_what_a_step_takes(group):
+    for arm in networks.GROUPS[group]:
+        full = [job.name for job in jobs.jobs(group, arm.name) if "/seed-" in job.name]
+        assert full
+        for name in list(filter(records.has, full))[:1]:
+            assert records.read(name)["summary"]["flops_a_step"] == jobs.flops_a_step(arm.cfg), name
+
+
+def test_a_stored_run_repeats(tmp_path, capsys, monkeypatch):
+    """Not to the last bit: another CPU rounds in another way. The first losses agree closely, the last roughly."""
+    name = "smoke/p-spin/seed-1"
+    before = (store.PUBLISHED / "smoke.jsonl").read_bytes()
+    stored, again = records.read(name), jobs.again(name, tmp_path / "run")
+    assert again["loss"][:5] == pytest.approx(stored["loss"][:5], abs=2e-3)
+    assert again["loss"] == pytest.approx(stored["loss"], abs=0.05)
+    assert again["noise"][0]["scale"] == pytest.approx(stored["noise"][0]["scale"], rel=0.1)
+    assert jobs.score(again) == pytest.approx(jobs.score(stored), rel=0.01)
+    for key in ("flops_a_step", "parameters", "tokens"):
+        assert again["summary"][key] == stored["summary"][key]
+    assert again["data"] == stored["data"]
+    assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"on record {jobs.score(stored):.4f}" in said
+    assert f"records of what is repeated: {tmp_path / 'again' / 'records'}\n" in said
+    kept = files.read_json(tmp_path / "again" / "records" / f"{name}.json")
+    assert kept.keys() == stored.keys()
+    assert kept["summary"].keys() == stored["summary"].keys()
+    assert kept["loss"] == again["loss"], "the whole record"
+
+    def stopped(cfg, out, **more):
+        run = Run(out)
+        run.stopped = "SIGTERM"
+        return run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", stopped)
+        assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 128 + signal.SIGTERM
+    folders = {path.name for path in (tmp_path / "smoke/p-spin").iterdir()}
+    assert folders == {"seed-1-again-1"}, "whole"
+    patched = training.train
+    taken = []
+    monkeypatch.setattr(training, "train", lambda cfg, out, **more: taken.append(out.name) or patched(cfg, out, **more))
+    assert main(["experiments", name, "--again", "--out", str(tmp_path)]) == 0
+    assert taken == ["seed-1-again-2"], "a finished run is not taken for a new one"
+    newest = files.read_json(tmp_path / "again" / "records" / f"{name}.json")
+    assert newest["summary"]["seconds"] == Run(tmp_path / "smoke/p-spin/seed-1-again-2").summary["seconds"]
+    assert (store.PUBLISHED / "smoke.jsonl").read_bytes() == before, "the record stays"
+    assert main(["experiments", "--again", "--out", str(tmp_path)]) == 1, "all of it would take days: to be named"
+    assert "no run that is on record" in capsys.readouterr().err
+
+
+def test_again_takes_whole_arms(empty, capsys):
+    jobs.work(["smoke/p-spin"], empty / "runs")
+    capsys.readouterr()
+    assert main(["experiments", "smoke", "--again", "--out", str(empty / "runs")]) == 0
+    _, *said = capsys.readouterr().out.splitlines()
+    assert len(said) == 8, "five tries and three seeds of one arm; of the other there are none"
+    for line in said:
+        here, stored = (part.split()[-2] for part in line.split(", "))
+        assert here == stored, "the same machine: the same bits"
+    kept = [
+        path.relative_to(empty / "runs" / experiments.AGAIN) for path in (empty / "runs/again").rglob("seed-?.json")
+    ]
+    assert len(kept) == 3
+    assert all((empty / "runs/records" / path).exists() for path in kept), "laid out like the first ones"
+
+
+def test_a_second_interrupt_is_not_taken_for_the_end(empty, monkeypatch):
+    """The first lets the step end, and is told; the second is Python's own."""
+    name = "smoke/p-spin/try-0.0008-1"
+    jobs.work([name], empty / "runs")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupted)
+    assert main(["experiments", name, "--again", "--out", str(empty / "runs")]) == 128 + signal.SIGINT
+
+
+def test_calls_that_do_nothing_say_so(empty, capsys):
+    name = "smoke/p-spin/try-0.0008-1"
+
+    def call(*words):
+        return main(["experiments", *words, "--out", str(empty / "runs")])
+
+    assert call(name) == 0
+    assert "nothing to do" not in capsys.readouterr().out
+    assert call(name) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    for words in (["--minutes", "0"], ["--minutes", "nan"], ["--minutes", "1", "--list"], ["--list", "--again"]):
+        assert call(*words) == 1
+        said = capsys.readouterr().err
+        assert words[0] in said
+        assert said.count("\n") == 1

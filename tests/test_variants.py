@@ -1,0 +1,154 @@
+"""The ablations: each differs from the paper's network in its one part and in nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from helpers import message
+
+import pspin_lite as ps
+from pspin_lite import config, costs, deploy
+from pspin_lite.config import AblationConfig
+from pspin_lite.training import recipe
+from pspin_lite.variants import AblationLM
+
+BASE = ps.preset("byte-smoke")
+VARIANTS = [
+    *(dict(mixer=mixer, mlp=mlp) for mixer in ("state space", "attention") for mlp in ("attractor", "spin", "swiglu")),
+    *(dict(mlp=mlp, ternary=False) for mlp in ("attractor", "spin")),
+    dict(mixer="long state space"),
+]
+
+
+def ablation(**changes) -> AblationConfig:
+    return AblationConfig(**{f.name: getattr(BASE, f.name) for f in dataclasses.fields(BASE)} | changes)
+
+
+def tokens(batch: int = 2, length: int = 21) -> torch.Tensor:
+    return torch.randint(256, (batch, length), generator=torch.Generator().manual_seed(0))
+
+
+def copied(source: ps.language_model.LanguageModel, target: AblationLM, names: dict[str, str]) -> None:
+    """The source's weights into the target, under other names."""
+    weights = dict(source.named_parameters())
+    new = {}
+    for name in dict(target.named_parameters()):
+        old = name
+        for here, there in names.items():
+            old = old.replace(here, there)
+        new[name] = weights[old]
+    target.load_state_dict(new)
+
+
+P_SPIN = {".mixer.": ".state_space.", "norm_mixer": "norm_ssm", "norm_mlp": "norm_spin", ".mlp.": ".attractor."}
+
+
+def test_with_nothing_exchanged_it_is_the_papers_network():
+    torch.manual_seed(1)
+    ours, same = ps.build(BASE), ps.build(ablation())
+    copied(ours, same, P_SPIN)
+    torch.testing.assert_close(same(tokens()), ours(tokens()), rtol=0, atol=0)
+
+
+def test_spin_is_the_attractor_at_k_0():
+    torch.manual_seed(1)
+    ours, same = ps.build(BASE.replace(micro_steps=0)), ps.build(ablation(mlp="spin"))
+    copied(ours, same, P_SPIN)
+    torch.testing.assert_close(same(tokens()), ours(tokens()), rtol=0, atol=0)
+    gradients = []
+    for model in (ours, same):
+        model.loss(tokens()[:, :-1], tokens()[:, 1:]).backward()
+        gradients.append(model.blocks[0].norm_ssm if model is ours else model.blocks[0].norm_mixer)
+    torch.testing.assert_close(gradients[0].weight.grad, gradients[1].weight.grad)
+
+
+def test_full_precision_is_the_network_whose_weights_are_ternary_already():
+    """Weights that ternary rounding leaves alone: then both must agree, and away from there they must not."""
+    torch.manual_seed(1)
+    ours, dense = ps.build(BASE), ps.build(ablation(ternary=False))
+    copied(ours, dense, P_SPIN)
+    assert (dense(tokens()) - ours(tokens())).abs().max() > 1e-3
+    for block in dense.blocks:
+        for linear in (block.attractor.w_ext, block.attractor.w_int):
+            codes, scale = ps.ternary.quantize(linear.weight)
+            linear.weight.data = codes * scale
+    torch.testing.assert_close(dense(tokens()), ours(tokens()))
+
+
+def test_the_long_gate_starts_by_keeping_98_percent():
+    """With weights of 0 the log decay is -softplus(bias), for every token."""
+    model = ps.build(ablation(mixer="long state space"))
+    mixer, seen = model.blocks[0].mixer, []
+    mixer.w_g.weight.data.zero_()
+    chunked = ps.state_space.chunked
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ps.state_space, "chunked", lambda q, k, v, g, *rest: seen.append(g) or chunked(q, k, v, g, *rest))
+        model(tokens())
+    assert seen[0].exp().min().item() == pytest.approx(0.982, abs=1e-3)
+    assert seen[0].exp().max().item() == pytest.approx(0.982, abs=1e-3)
+    assert mixer.w_g.bias.requires_grad
+
+
+def test_attention_with_swiglu_is_the_transformer():
+    cfg = ablation(mixer="attention", mlp="swiglu")
+    shape = dict(vocab=256, context=64, width=32, layers=2, heads=2, inner=32, kv_heads=2, head_width=16)
+    torch.manual_seed(1)
+    ours, same = ps.build(config.TransformerConfig("t", **shape)), ps.build(cfg)
+    copied(ours, same, {".mixer.": ".attention.", "norm_mixer": "norm_attention"})
+    torch.testing.assert_close(same(tokens()), ours(tokens()), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+def test_every_variant_learns_decodes_and_survives_json(changes):
+    cfg = ablation(**changes)
+    assert config.from_dict(config.to_dict(cfg)) == cfg
+    torch.manual_seed(0)
+    model = ps.build(cfg)
+    optimizer = recipe.optimizer(model)
+    data, losses = tokens(2, 33), []
+    for _ in range(12):
+        optimizer.zero_grad()
+        loss = model.loss(data[:, :-1], data[:, 1:])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert all(p.grad is not None for p in model.parameters()), "a parameter that is never used"
+    assert losses[-1] < losses[0] - 0.02
+    model.eval()
+    with torch.no_grad():
+        whole, state, pieces = model(data), None, []
+        for t in range(data.shape[1]):
+            logits, state = model.step(data[:, t], state)
+            pieces.append(logits)
+    torch.testing.assert_close(torch.stack(pieces, 1), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_attractors_are_found_and_measured():
+    from pspin_lite.training import evaluation
+
+    for changes in VARIANTS:
+        found = evaluation.attractors(ps.build(ablation(**changes)), tokens())
+        assert bool(found) == (changes.get("mlp", "attractor") == "attractor")
+        if found:
+            share = found["zeros_int"][0]
+            assert share == 0 if changes.get("ternary") is False else 0.2 < share < 0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ablation(mixer="conv"), ["mixer", "conv", "attention"]),
+        (lambda: ablation(mlp="gelu"), ["mlp", "gelu", "swiglu"]),
+        (lambda: ablation(ternary=2), ["ternary", "2"]),
+        (lambda: ablation(mixer="attention", width=30), ["heads", "even"]),
+        (lambda: ps.footprint(ablation()), ["cfg", "AblationConfig"]),
+        (lambda: costs.flops(ablation()), ["cfg", "AblationConfig", "PSpinConfig"]),
+        (lambda: deploy.export(ps.build(ablation()), "x.safetensors"), ["AblationLM"]),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(ValueError) as raised:
+        call()
+    assert all(word in message(raised) for word in words), message(raised)

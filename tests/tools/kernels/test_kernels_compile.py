@@ -1,0 +1,118 @@
+"""What the GPU compilers make of every kernel, at the paper's shapes, for three chips that need not be here.
+
+One process for each part of the kernels and each dtype: compilation needs kernels that were not defined for the
+interpreter. Nothing runs, so nothing here says that a value is right, or how long anything takes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pspin_lite.tools.kernels import flash_linear_attention, machine_code, report
+
+pytest.importorskip("triton", reason="Triton is published for Linux only")
+
+
+@pytest.mark.parametrize("dtype", report.DTYPES)
+@pytest.mark.parametrize("part", ["attractor", "ternary"])
+def test_every_kernel_fits_every_chip(part, dtype):
+    rows = report.run([part], dtypes=[dtype])
+    assert {row["chip"] for row in rows} == {chip.name for chip in machine_code.CHIPS}
+    assert {row["shape"] for row in rows} == set(report.SHAPES)
+    assert_no_complaints(rows)
+
+
+@pytest.mark.parametrize("chunk", report.CHUNKS)
+@pytest.mark.parametrize("shape", report.SHAPES)
+@pytest.mark.parametrize("dtype", report.DTYPES)
+def test_state_space_kernels_fit_every_chip(dtype, shape, chunk):
+    rows = report.run(["state-space"], [shape], [dtype], [chunk])
+    assert {row["chip"] for row in rows} == {chip.name for chip in machine_code.CHIPS}
+    assert all(row["bytes"] and row["flops"] for row in rows)
+    assert_no_complaints(rows)
+
+
+@pytest.mark.parametrize("chunk", report.CHUNKS)
+def test_no_worse_than_flash_linear_attention(chunk):
+    pytest.importorskip("fla", reason="fla-core is there for comparison only")
+    names = "parallel chunk_outputs|parallel decay|fla outputs|fla bwd d[qv]"  # all but the states: those have no stack
+    chips = ["sm_80", "sm_90"]
+    rows = report.run(["state-space", "fla"], dtypes=["bfloat16"], chunks=[chunk], chips=chips, names=names)
+    assert not [row for row in rows if "error" in row]
+    pairs = flash_linear_attention.compared(rows)
+    assert len(pairs) == 2 * 2 * 4, "two shapes, two chips, four operations"
+    for pair in pairs:
+        ours, theirs = pair["ours"], pair["theirs"]
+        assert ours["stack"] == 0, pair
+        assert ours["padded"] < theirs["padded"], pair
+        assert ours["shared"] <= theirs["shared"], pair
+        if pair["operation"] != "dg":  # what we compute apart, in programs twice as large
+            assert ours["in_flight"] >= theirs["in_flight"], pair
+    words = flash_linear_attention.comparison(rows)
+    assert words.count("no stack there either") == sum(not pair["theirs"]["stack"] for pair in pairs)
+
+
+def test_tiles_for_one_token():
+    rows = report.run(["attractor", "ternary"], ["token"], ["bfloat16"])
+    assert len(rows) > 20
+    assert_no_complaints(rows)
+
+
+def assert_no_complaints(rows: list[dict]) -> None:
+    wrong = [f"{row['name']}, {row['shape']}, {row['chip']}: {words}" for row in rows for words in complaints(row)]
+    assert not wrong, "\n".join(wrong)
+
+
+def complaints(row: dict) -> list[str]:
+    if "error" in row:
+        return [row["error"]]
+    found = [f"{row[name]} {name}" for name in ("stack", "spills") if row[name]]
+    if row["shared"] > row["shared_limit"]:
+        found.append(f"{row['shared']} bytes of shared memory, more than {row['shared_limit']}")
+    if row["blocks"] < 1:
+        found.append("not one program fits into a multiprocessor")
+    if row["dtype"] != "float32" and row["products"] and not row["tensor"]:
+        found.append("no instruction for the tensor cores")
+    if row["wide"] < LEAST_WIDE and not narrow(row):
+        found.append(f"{row['wide']} loads of 128 bits")
+    return found
+
+
+LEAST_WIDE = 1
+
+
+def narrow(row: dict) -> bool:
+    """Where a thread has no 128 bits to load: tiles so small, or threads so many, that each gets less."""
+    if row["part"] == "state-space":
+        lines = "sum_decays" in row["name"] or "pass_states" in row["name"]  # one number a token, four bytes a thread
+        small = row["dtype"] == "float32" and "walk walk" in row["name"]  # 16 x 32 for 256 threads: 8 bytes each
+        return lines or small
+    one_token = row["shape"] == "token"  # tiles of 16 rows, of which one is real
+    return one_token or (row["dtype"] == "float32" and row["chip"] == "gfx942")  # 256 threads: 8 bytes each
+
+
+def test_complaints_are_made():
+    fine = dict(name="attractor spin", part="attractor", dtype="float16", stack=0, spills=0, shared=9, shared_limit=9)
+    fine |= dict(blocks=1, tensor=1, wide=1, products=1, chip="sm_80", shape="byte")
+    assert complaints(fine) == []
+    for change in (dict(stack=8), dict(spills=2), dict(shared=10), dict(blocks=0), dict(tensor=0), dict(wide=0)):
+        assert len(complaints(fine | change)) == 1, change
+    assert complaints(dict(error="CompilationError")) == ["CompilationError"]
+    assert complaints(fine | dict(tensor=0, products=0)) == []
+    assert complaints(fine | dict(wide=0, part="state-space", name="walk walk"))
+    assert complaints(fine | dict(wide=0, part="state-space", name="parallel sum_decays")) == []
+
+
+def test_occupancy():
+    # By hand, for 128 threads: 65536 / (128 * 128) = 4 by registers, 2 by shared memory, 16 by warps.
+    sm_80, _, gfx942 = machine_code.CHIPS
+
+    def use(registers: int, shared: int) -> machine_code.Resources:
+        return machine_code.Resources(registers, shared, 0, 0, 0, 0, 0)
+
+    assert machine_code.occupancy(sm_80, use(128, 0), 4) == (4, 16)
+    assert machine_code.occupancy(sm_80, use(121, 0), 4) == (4, 16)
+    assert machine_code.occupancy(sm_80, use(32, 80 << 10), 4) == (2, 8)
+    assert machine_code.occupancy(sm_80, use(16, 0), 4) == (16, 64)
+    assert machine_code.occupancy(gfx942, use(128, 0), 4) == (4, 16)
+    assert machine_code.occupancy(gfx942, use(128, 40 << 10), 4) == (1, 4)

@@ -8,20 +8,21 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run lab test bench kernels notebooks docs doctor clean
+.PHONY: help setup run book lab test bench kernels notebooks docs doctor clean
 
 help:
 	@echo "pspin_lite: the p-Spin Glass Network, explained and implemented"
 	@echo
-	@echo "  make run        execute every notebook in order; read the result in build/index.html"
+	@echo "  make run        execute every notebook in order into a book to read: build/book/index.html"
 	@echo "  make test       every test: unit tests, notebooks, lint, format"
+	@echo "  make book       the same book from the stored outputs, in seconds"
 	@echo "  make lab        open JupyterLab on the notebooks"
 	@echo "  make bench      print the performance tables (about a quarter of an hour)"
 	@echo "  make kernels    compile every Triton kernel for three GPUs (none is needed) and look at the machine code"
 	@echo "  make doctor     what this machine has, and what will run on it"
 	@echo
 	@echo "  make notebooks  execute the notebooks and store their outputs in notebooks/"
-	@echo "  make docs       write docs/equations.md and the figures in docs/ anew"
+	@echo "  make docs       write docs/equations.md, docs/letters.md and the figures in docs/ anew"
 	@echo "  make setup      only create $(VENV) and install everything, pinned"
 	@echo "  make clean      remove $(VENV) and build/"
 	@echo
@@ -40,12 +41,17 @@ $(READY): requirements.txt pyproject.toml
 setup: $(READY)
 
 run: $(READY)
-	@$(PY) notebooks/run.py --out build
+	@$(PY) notebooks/run.py --out build/notebooks
+	@$(PY) docs/book/build.py --executed build/notebooks
+
+book: $(READY)
+	@$(PY) docs/book/build.py
 
 notebooks: $(READY)
 	@$(PY) notebooks/run.py --store
 
 lab: $(READY)
+	@$(PY) -m jupyter trust notebooks/*.ipynb >/dev/null  # live figures are scripts
 	@$(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -54,7 +60,8 @@ test: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(NICE) $(PY) -m pytest tests -q -n 3 --dist worksteal
-	@$(NICE) $(PY) -m pytest notebooks -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600
+	@$(NICE) $(PY) -m pytest notebooks -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 \
+		--nbval-sanitize-with notebooks/sanitize.cfg
 
 bench: $(READY)
 	@$(PY) -m pspin_lite bench

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from . import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
@@ -56,7 +58,9 @@ class Progress:
         )
 
 
-def forward(z: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int, tol: float | None = None):
+def forward(
+    z: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int, tol: float | None = None
+) -> tuple[Tensor, Tensor, Progress | None]:
     """z [n, 2*D], packed [2*D, ..], gamma [D]; steps >= 1 -> y [n, D], acts [n, 2*D], Progress (None without tol)."""
     n, D = len(z), gamma.shape[0]
     z = z if z.stride(1) == 1 else z.contiguous()
@@ -74,7 +78,7 @@ def forward(z: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int,
 
 def backward(
     dy: Tensor, acts: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor, steps: int, tol: float | None = None
-):
+) -> tuple[Tensor, Progress | None]:
     """dy [n, D], acts [n, 2*D] -> dh [n, 2*D], the gradient of z, and Progress (None without tol)."""
     n, D = dy.shape
     dy = dy if dy.stride(1) == 1 else dy.contiguous()
@@ -102,7 +106,9 @@ def coupling_gradients(da: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor)
     return da, partial.sum(0).to(gamma.dtype)
 
 
-def _iterate(step, x: Tensor, out: Tensor, steps: int, tol: float | None) -> tuple[Tensor, Progress | None]:
+def _iterate(
+    step: Callable[[Tensor, Tensor, tuple, int], None], x: Tensor, out: Tensor, steps: int, tol: float | None
+) -> tuple[Tensor, Progress | None]:
     """x <- step(x) into two buffers that take turns."""
     n, D = x.shape
     if tol is None:
@@ -124,7 +130,17 @@ class Equilibrium(torch.autograd.Function):
     that `packed` and `scale` hold. report, if any, gets .forward, .residual and .backward: scalars on the device."""
 
     @staticmethod
-    def forward(ctx, z, w_int, gamma, packed, scale, steps, tol, report):
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        w_int: Tensor,
+        gamma: Tensor,
+        packed: Tensor,
+        scale: Tensor,
+        steps: int,
+        tol: float | None,
+        report: Any,
+    ) -> Tensor:
         packed, scale, gamma = aligned(packed), scale.reshape(1).float(), gamma.contiguous()
         with torch.cuda.device_of(z):
             y, acts, progress = forward(z, packed, scale, gamma, steps, tol)
@@ -137,7 +153,7 @@ class Equilibrium(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, dy):
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         acts, y, gamma, packed, scale = ctx.saved_tensors
         with torch.cuda.device_of(dy), torch.autocast(dy.device.type, enabled=False):  # dA in the inputs' dtype
             dh, progress = backward(dy, acts, packed, scale, gamma, ctx.steps, ctx.tol)
@@ -148,7 +164,16 @@ class Equilibrium(torch.autograd.Function):
         return dh, dw, dgamma, None, None, None, None, None
 
 
-def equilibrium(z, w_int, gamma, packed, scale, steps, tol=None, report=None) -> Tensor:
+def equilibrium(
+    z: Tensor,
+    w_int: Tensor,
+    gamma: Tensor,
+    packed: Tensor,
+    scale: Tensor,
+    steps: int,
+    tol: float | None = None,
+    report: Any = None,
+) -> Tensor:
     """K >= 1 fused steps, differentiated implicitly. See `Equilibrium`; z.dtype is float32, float16 or bfloat16."""
     if z.dtype not in DTYPES:
         raise ValueError(f"z: got {z.dtype}, expected one of {', '.join(map(str, DTYPES))}")
@@ -192,7 +217,7 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
     product = 4 * n * D * D
     start = dict(z=p, y=p) | whole | integers(z_stride=2 * D)
 
-    def make(name: str, *args, **cost) -> dict:
+    def make(name: str, *args: Any, **cost: int) -> dict:
         return specimen(f"attractor {name}", *args, **cost)
 
     return [

@@ -89,10 +89,10 @@ def load_rows(x, stride, first, left, column, W: tl.constexpr, tiles: tl.constex
 @triton.jit
 def load_heads(x, stride, first, left, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
     """Rows first.., the whole width of a head -> [BC,W], one for each block of columns."""
-    found = ()
+    parts = ()
     for i in tl.static_range(len(tiles.widths)):
-        found += (load_rows(x, stride, first, left, tiles.firsts[i], tiles.widths[i], tiles, KEEP),)
-    return found
+        parts += (load_rows(x, stride, first, left, tiles.firsts[i], tiles.widths[i], tiles, KEEP),)
+    return parts
 
 
 @triton.jit
@@ -112,11 +112,11 @@ def state_at(row, W: tl.constexpr, column, tiles: tl.constexpr, TRANSPOSED: tl.c
 @triton.jit
 def load_state(h, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
     """A tile of a state -> [W,BV], one for each block of columns."""
-    found = ()
+    parts = ()
     for i in tl.static_range(len(tiles.widths)):
         at, inside = state_at(tiles.firsts[i], tiles.widths[i], column, tiles, TRANSPOSED)
-        found += (tl.load(h + at, mask=inside, other=0.0),)
-    return found
+        parts += (tl.load(h + at, mask=inside, other=0.0),)
+    return parts
 
 
 @triton.jit

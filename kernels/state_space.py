@@ -17,11 +17,14 @@ from __future__ import annotations
 from . import runtime  # noqa: F401  first: decides how kernels run before any of them is defined
 
 # isort: split
+from typing import Any
+
 import torch
 import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
+from triton.runtime import KernelInterface
 
 from .chunk import Tiles, sum_decays
 from .chunk_parallel import chunk_outputs, chunk_states, decay_gradient, pass_states
@@ -33,7 +36,9 @@ WIDEST = 128  # columns of a head
 PASS = 256  # numbers of a state in one program of pass_states
 
 
-def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, chunk: int, form: str = "auto"):
+def chunked(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, chunk: int, form: str = "auto"
+) -> tuple[Tensor, Tensor]:
     """o [B,T,H,d] in the dtype of q, and the state [B,H,d,d] after the last token in float32."""
     B, _, H, d = q.shape
     if d > WIDEST:
@@ -85,7 +90,7 @@ def firsts(widths: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sum(widths[:i]) for i in range(len(widths)))
 
 
-def options(kernel, tiles: Tiles) -> dict[str, int]:
+def options(kernel: KernelInterface, tiles: Tiles) -> dict[str, int]:
     """More warps where more registers are needed. One stage: what a load brings is used at once."""
     if kernel in (sum_decays, walk, decay_gradient):
         warps = 8
@@ -124,7 +129,7 @@ class Launcher:
         self.lines = self.new(4, self.heads, self.N * chunk)
         self.run(sum_decays, (self.N, self.heads), **self.operands(), lines=self.lines, N=self.N, tiles=self.plain)
 
-    def run(self, kernel, grid: tuple[int, ...], **arguments) -> None:
+    def run(self, kernel: KernelInterface, grid: tuple[int, ...], **arguments: Any) -> None:
         arguments = dict(T=self.T, H=self.H, tiles=self.tiles) | arguments
         kernel[grid](**arguments, **options(kernel, self.tiles))
 
@@ -136,7 +141,20 @@ class Launcher:
         rows |= dict(g=self.g)
         return rows | {f"{name}_strides": x.stride()[:3] for name, x in rows.items()}
 
-    def walk(self, q, k, v, start, o, end, *, x=None, states=None, transposed=False, reverse=False):
+    def walk(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        start: Tensor,
+        o: Tensor,
+        end: Tensor,
+        *,
+        x: Tensor | None = None,
+        states: Tensor | None = None,
+        transposed: bool = False,
+        reverse: bool = False,
+    ) -> tuple[Tensor, Tensor] | None:
         """Fills o and end. For gradients (x, states given): -> flow [B*H,T], crossed [B*H,N]."""
         gradient = x is not None
         flow = self.new(self.columns, self.heads, self.T) if gradient else self.g
@@ -158,7 +176,9 @@ class Launcher:
         )
         return (flow.sum(0), crossed.sum(0)) if gradient else None
 
-    def states(self, k, v, start, end, *, h_in=None):
+    def states(
+        self, k: Tensor, v: Tensor, start: Tensor, end: Tensor, *, h_in: Tensor | None = None
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Fills end. -> the state before every chunk [B*H,N,d,d]. With h_in, backwards: the gradient of the state after
         every chunk, and crossed [B*H,N]."""
         reverse = h_in is not None
@@ -184,7 +204,18 @@ class Launcher:
         )
         return (states, crossed.sum(0)) if reverse else states
 
-    def outputs(self, q, k, v, states, o, *, x=None, transposed=False, reverse=False):
+    def outputs(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        states: Tensor,
+        o: Tensor,
+        *,
+        x: Tensor | None = None,
+        transposed: bool = False,
+        reverse: bool = False,
+    ) -> Tensor | None:
         """Fills o. For gradients (x given): -> flow [B*H,T]."""
         gradient = x is not None
         flow = self.new(self.columns, self.heads, self.T) if gradient else self.g
@@ -197,7 +228,9 @@ class Launcher:
         )
         return flow.sum(0) if gradient else None
 
-    def decay_gradient(self, q, k, v, do, read, wrote, crossed):
+    def decay_gradient(
+        self, q: Tensor, k: Tensor, v: Tensor, do: Tensor, read: Tensor, wrote: Tensor, crossed: Tensor
+    ) -> Tensor:
         """-> dg [B,T,H]."""
         dg = self.new(*self.g.shape)
         self.run(
@@ -209,7 +242,7 @@ class Launcher:
         return dg
 
 
-def forward(launch: Launcher, form: str, q, k, v, start):
+def forward(launch: Launcher, form: str, q: Tensor, k: Tensor, v: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     o, end = q.new_empty(*q.shape[:3], launch.tiles.d), torch.empty_like(start)
     if form == "walk":
         launch.walk(q, k, v, start, o, end)
@@ -218,7 +251,9 @@ def forward(launch: Launcher, form: str, q, k, v, start):
     return o, end
 
 
-def backward(launch: Launcher, form: str, q, k, v, start, do, dend):
+def backward(
+    launch: Launcher, form: str, q: Tensor, k: Tensor, v: Tensor, start: Tensor, do: Tensor, dend: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The table in chunk.py, row by row."""
     dq, dk, dv = (q.new_empty(*q.shape[:3], launch.tiles.d) for _ in range(3))
     dstart, unread = torch.empty_like(start), torch.empty_like(start)
@@ -238,7 +273,9 @@ def backward(launch: Launcher, form: str, q, k, v, start, do, dend):
 
 class _Chunked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, g, start, chunk, form):
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, g: Tensor, start: Tensor, chunk: int, form: str
+    ) -> tuple[Tensor, Tensor]:
         q, k, v, start = _rows(q), _rows(k), _rows(v), start.contiguous()
         ctx.save_for_backward(q, k, v, g, start)
         ctx.chunk, ctx.form = chunk, form
@@ -247,7 +284,7 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, do, dend):
+    def backward(ctx: Any, do: Tensor, dend: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, g, start = ctx.saved_tensors
         do, dend = _rows(do), dend.contiguous()
         with torch.cuda.device_of(q):

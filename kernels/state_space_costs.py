@@ -17,14 +17,18 @@ A chunk has b = C / BC blocks, and each of these products so many times (K colum
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from .chunk import sum_decays
+from .chunk import Tiles, sum_decays
 from .chunk_parallel import chunk_outputs, chunk_states, decay_gradient, pass_states
 from .chunk_walk import walk
 from .state_space import Launcher, _rows, backward, forward, options
+
+if TYPE_CHECKING:
+    from triton.runtime import KernelInterface
 
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
 
@@ -32,23 +36,23 @@ POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf
 class _Recorder(Launcher):
     """Notes launches instead of making them."""
 
-    def __init__(self, *arguments):
-        self.noted = []
+    def __init__(self, *arguments: Any):
+        self.noted: list[tuple[KernelInterface, dict, dict]] = []
         super().__init__(*arguments)
 
-    def run(self, kernel, grid, **arguments):
+    def run(self, kernel: KernelInterface, grid: tuple[int, ...], **arguments: Any) -> None:
         arguments = dict(T=self.T, H=self.H, tiles=self.tiles) | arguments
         cost = dict(bytes=moved(kernel, arguments), flops=arithmetic(kernel, self), padded=padding(self.tiles))
         self.noted.append((kernel, arguments, dict(programs=prod(grid)) | options(kernel, self.tiles) | cost))
 
 
-def moved(kernel, arguments: dict) -> int:
+def moved(kernel: KernelInterface, arguments: dict) -> int:
     tensors = {id(x): x for x in arguments.values() if isinstance(x, Tensor)}
     again = [arguments["states"]] if kernel is pass_states else []
     return sum(x.numel() * x.element_size() for x in [*tensors.values(), *again])
 
 
-def arithmetic(kernel, launch: Launcher) -> int:
+def arithmetic(kernel: KernelInterface, launch: Launcher) -> int:
     tiles, chunks = launch.tiles, launch.heads * launch.N
     b, K = tiles.C // tiles.BC, sum(tiles.widths)
     state = 2 * tiles.BC * K * tiles.BV * b * launch.columns  # of one chunk, reading or writing
@@ -64,7 +68,7 @@ def arithmetic(kernel, launch: Launcher) -> int:
     return chunks * each[kernel]
 
 
-def padding(tiles) -> int:
+def padding(tiles: Tiles) -> int:
     """Columns of a head that are computed with and thrown away: of keys, and of values over all their tiles."""
     return sum(tiles.widths) - tiles.d + -tiles.d % tiles.BV
 
@@ -83,7 +87,7 @@ def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
     return list({x["name"]: x for x in result}.values())
 
 
-def _specimen(form: str, kernel, arguments: dict, rest: dict) -> dict:
+def _specimen(form: str, kernel: KernelInterface, arguments: dict, rest: dict) -> dict:
     signature, constexprs, attrs = {}, {}, {}
     for place, parameter in enumerate(kernel.params):
         value = arguments[parameter.name]

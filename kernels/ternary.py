@@ -25,6 +25,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.runtime import KernelInterface
 
 FOUR_ZEROS = 0x55  # four codes 01
 DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}  # and Triton's names for them
@@ -160,7 +161,9 @@ def integers(**values: int) -> dict[str, str]:
     return {name: "i32:16" if value % 16 == 0 else "i32" for name, value in values.items()}
 
 
-def specimen(name: str, kernel, signature: dict[str, str], tile: dict, grid: tuple[int, ...], **cost) -> dict:
+def specimen(
+    name: str, kernel: KernelInterface, signature: dict[str, str], tile: dict, grid: tuple[int, ...], **cost: int
+) -> dict:
     """One entry of `specimens`. tile: constexprs, and how to launch."""
     launch = {key: tile[key] for key in ("num_warps", "num_stages") if key in tile}
     constexprs = {key: value for key, value in tile.items() if key not in launch}

@@ -16,21 +16,29 @@ import pytest
 
 OFFLINE = Path(__file__).resolve().parent.parent / "tests" / "offline"
 SECONDS = {"half a minute": 30, "a minute": 60, "two minutes": 120}
-TIME = re.compile(r"\*\*Time\*\*: (?:about |under |less than )?([a-z ]+?) on two CPU cores")
+TIME = re.compile(
+    r"\*\*Time\*\*: (?:about |under |less than )?([a-z ]+?) on two CPU cores"
+)
 
 
 def stated(notebook) -> int:
     """Seconds, from the opening cell."""
     found = TIME.search(notebook.cells[0].source)
     if found is None or found[1] not in SECONDS:
-        raise ValueError(f"the opening cell must say '**Time**: X on two CPU cores', X one of {', '.join(SECONDS)}")
+        raise ValueError(
+            f"the opening cell must say '**Time**: X on two CPU cores', X one of {', '.join(SECONDS)}"
+        )
     return SECONDS[found[1]]
 
 
 def pytest_configure(config) -> None:
-    before = os.environ.get("PYTHONPATH")  # kernels inherit it; a fixture would not do, cells have none
+    before = os.environ.get(
+        "PYTHONPATH"
+    )  # kernels inherit it; a fixture would not do, cells have none
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), *([before] if before else [])])
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(OFFLINE), *([before] if before else [])]
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,14 +1,13 @@
 """Executes the notebooks in order, without a screen. Imports nothing heavy: the first cell should start at once.
 
-python notebooks/run.py --out build     executed copies and an HTML index under build/
-python notebooks/run.py --store         outputs stored in the notebooks themselves
-python notebooks/run.py --store 05 06   those alone
+python notebooks/run.py --out build/notebooks   executed copies, from which docs/book/build.py makes the book
+python notebooks/run.py --store                 outputs stored in the notebooks themselves
+python notebooks/run.py --store 05 06           those alone
 """
 
 from __future__ import annotations
 
 import argparse
-import html
 import os
 import re
 import sys
@@ -22,7 +21,9 @@ from nbformat import NotebookNode
 
 HERE = Path(__file__).resolve().parent
 CELL_TIMEOUT = 1800  # seconds
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # on a busy machine, threads that spin when idle take it all
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "passive"
+)  # on a busy machine, threads that spin when idle take it all
 
 
 class Failed(Exception):
@@ -39,7 +40,9 @@ def execute(notebook: NotebookNode, folder: Path, label: str, screen) -> float:
         if cell.cell_type == "code":
             done += 1
             if screen.isatty():
-                print(f"\r{label}  cell {done}/{total} ", end="", file=screen, flush=True)
+                print(
+                    f"\r{label}  cell {done}/{total} ", end="", file=screen, flush=True
+                )
 
     client = NotebookClient(
         notebook,
@@ -48,7 +51,9 @@ def execute(notebook: NotebookNode, folder: Path, label: str, screen) -> float:
         on_cell_start=show,
         record_timing=False,
         coalesce_streams=True,  # one output for what a cell prints, however busy the machine is
-        extra_arguments=["--log-level=40"],  # errors only: a kernel warns at every start about how it is connected
+        extra_arguments=[
+            "--log-level=40"
+        ],  # errors only: a kernel warns at every start about how it is connected
     )
     start = time.monotonic()
     try:
@@ -58,21 +63,29 @@ def execute(notebook: NotebookNode, folder: Path, label: str, screen) -> float:
             f"cell {done} of {total}: {error.ename}: {plain(error.evalue)}\n{indent(plain(error.traceback))}"
         ) from None
     except (DeadKernelError, TimeoutError) as error:
-        raise Failed(f"cell {done} of {total}: {type(error).__name__}: {error}") from None
+        raise Failed(
+            f"cell {done} of {total}: {type(error).__name__}: {error}"
+        ) from None
     return time.monotonic() - start
 
 
 def tidy(notebook: NotebookNode) -> None:
     """Leaves only what is the same on every machine, so that a stored notebook changes when its content does."""
     notebook.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "kernelspec": {
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        },
         "language_info": {"name": "python"},
     }
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             fold(cell)
-        for output in cell.get("outputs", []):  # a widget lives in its kernel: what is stored stands beside it
+        for output in cell.get(
+            "outputs", []
+        ):  # a widget lives in its kernel: what is stored stands beside it
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
 
 
@@ -87,49 +100,6 @@ def fold(cell: NotebookNode) -> None:
         cell.metadata["tags"] = tags
 
 
-def title(notebook: NotebookNode, name: str) -> str:
-    for cell in notebook.cells:
-        heading = re.match(r"#\s+(.+)", cell.source)
-        if cell.cell_type == "markdown" and heading:
-            return heading[1]
-    return name
-
-
-def write_html(notebook: NotebookNode, path: Path) -> None:
-    from nbconvert import HTMLExporter  # slow to import, and not needed before here
-
-    body, _ = HTMLExporter(template_name="lab").from_notebook_node(notebook)
-    path.write_text(body, encoding="utf-8")
-
-
-def write_index(out: Path, rows: list[tuple[str, str, float | None]]) -> None:
-    """rows: (name, title, seconds or None if it failed)"""
-    items = "\n".join(
-        f'<li><a href="{html.escape(name)}.html">{html.escape(heading)}</a> '
-        f"<small>{f'{seconds:.0f} s' if seconds is not None else '<b>failed</b>'} &middot; "
-        f'<a href="{html.escape(name)}.ipynb">notebook</a></small></li>'
-        for name, heading, seconds in rows
-    )
-    (out / "index.html").write_text(
-        f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>pspin_lite</title>
-<style>
-body {{ font: 18px/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem; color: #222 }}
-li {{ margin: .4rem 0 }} small {{ color: #666 }} a {{ color: #0b5394 }}
-</style>
-<h1>pspin_lite</h1>
-<p>The p-Spin Glass Network, explained and implemented.
-The notebooks as executed on this machine, to be read in order:</p>
-<ul>
-{items}
-</ul>
-</html>
-""",
-        encoding="utf-8",
-    )
-
-
 def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
@@ -139,23 +109,40 @@ def indent(text: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--out", type=Path, help="folder for executed copies, their HTML and an index")
-    target.add_argument("--store", action="store_true", help="store outputs in the notebooks themselves")
-    parser.add_argument("--notebooks", type=Path, default=HERE, help="folder of the notebooks (default: this one)")
-    parser.add_argument("only", nargs="*", metavar="NN", help="how names begin; default: all")
+    target.add_argument("--out", type=Path, help="folder for executed copies")
+    target.add_argument(
+        "--store", action="store_true", help="store outputs in the notebooks themselves"
+    )
+    parser.add_argument(
+        "--notebooks",
+        type=Path,
+        default=HERE,
+        help="folder of the notebooks (default: this one)",
+    )
+    parser.add_argument(
+        "only", nargs="*", metavar="NN", help="how names begin; default: all"
+    )
     args = parser.parse_args(argv)
 
     begins = tuple(args.only) or ("",)
-    paths = [path for path in sorted(args.notebooks.glob("[0-9][0-9]_*.ipynb")) if path.name.startswith(begins)]
+    paths = [
+        path
+        for path in sorted(args.notebooks.glob("[0-9][0-9]_*.ipynb"))
+        if path.name.startswith(begins)
+    ]
     if not paths:
-        print(f"no notebooks in {args.notebooks} {' '.join(args.only)}".strip(), file=sys.stderr)
+        print(
+            f"no notebooks in {args.notebooks} {' '.join(args.only)}".strip(),
+            file=sys.stderr,
+        )
         return 1
     out = args.notebooks if args.store else args.out
     out.mkdir(parents=True, exist_ok=True)
     width = max(len(path.stem) for path in paths)
-    rows: list[tuple[str, str, float | None]] = []
     for i, path in enumerate(paths, 1):
         label = f"[{i}/{len(paths)}] {path.stem:<{width}}"
         notebook = nbformat.read(path, as_version=4)
@@ -165,12 +152,10 @@ def main(argv: list[str] | None = None) -> int:
         except Failed as error:
             failure = error
         tidy(notebook)
-        if not (args.store and failure):  # what is stored always comes from a run that passed
+        if not (
+            args.store and failure
+        ):  # what is stored always comes from a run that passed
             nbformat.write(notebook, out / path.name)
-        if not args.store:
-            write_html(notebook, out / f"{path.stem}.html")
-            rows.append((path.stem, title(notebook, path.stem), seconds))
-            write_index(out, rows)
         start = "\r" if sys.stdout.isatty() else ""
         if failure:
             print(f"{start}{label}  FAILED", flush=True)
@@ -178,8 +163,6 @@ def main(argv: list[str] | None = None) -> int:
             return 1
         cells = sum(cell.cell_type == "code" for cell in notebook.cells)
         print(f"{start}{label}  {cells} cells in {seconds:.1f} s", flush=True)
-    if not args.store:
-        print(f"read them: {out / 'index.html'}")
     return 0
 
 

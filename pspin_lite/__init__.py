@@ -4,6 +4,7 @@ Names are loaded on first use, so that `python -m pspin_lite doctor` can speak e
 """
 
 import importlib
+from typing import Any
 
 __version__ = "0.2.0"
 _MODULES = {
@@ -40,7 +41,7 @@ _HOME = {
 __all__ = sorted([*_MODULES, *_HOME])
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{_MODULES[name]}", __name__)
     if name in _HOME:

@@ -9,19 +9,22 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import torch
 
 from . import _checks as checks
 
 BACKENDS = ("auto", "torch", "triton")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def without_autocast(function: Callable) -> Callable:
+def without_autocast(function: Callable[P, R]) -> Callable[P, R]:
     """Lets a function choose its own precision: autocast would turn half of a hand-written pass into 16 bits."""
 
     @functools.wraps(function)
-    def run(*args, **kwargs):
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
         first = next(x for x in args if isinstance(x, torch.Tensor))
         with torch.autocast(first.device.type, enabled=False):
             return function(*args, **kwargs)
@@ -48,7 +51,8 @@ def triton_mode() -> tuple[str, str]:
 @functools.cache
 def _compiles() -> bool:
     """Whether kernels can be compiled for the GPU that is here. If not, one warning says why, and PyTorch serves."""
-    mode, reason = triton_mode()
+    mode, why = triton_mode()
+    reason: str | None = why
     if mode != "absent":
         reason = None
         capability = torch.cuda.get_device_capability()

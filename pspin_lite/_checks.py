@@ -55,8 +55,8 @@ def whole(argument: str, x: object, least: int) -> int:
 def choice(argument: str, x: object, names: Iterable[str]) -> str:
     """`x` is one of `names`; the message suggests the nearest."""
     names = list(names)
-    if x in names:
-        return x  # type: ignore[return-value]
+    if isinstance(x, str) and x in names:
+        return x
     near = difflib.get_close_matches(str(x), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise wrong(argument, repr(x), "one of " + ", ".join(names) + hint)

@@ -27,7 +27,9 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,19 +41,23 @@ SMALL = 2**18  # weights
 class HalfLinear(nn.Module):
     """x W^T with W [out, in] given in float16."""
 
+    weight: Tensor | None  # or `packed`
+
     def __init__(self, weight: Tensor):
         super().__init__()
         self.packed = _pack_half(weight) if weight.numel() >= SMALL and has_fbgemm() else None
         self.register_buffer("weight", weight.float() if self.packed is None else None, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.packed is None:
+        if self.weight is not None:
             return F.linear(x, self.weight)
         return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
 
 
 class TernaryCodes(nn.Module):
     """x W^T with W = codes * scale; codes [out, in] int8 in {-1, 0, 1}."""
+
+    weight: Tensor | None  # or `packed`
 
     def __init__(self, codes: Tensor, scale: Tensor):
         super().__init__()
@@ -60,7 +66,7 @@ class TernaryCodes(nn.Module):
         self.register_buffer("weight", codes * scale.float() if self.packed is None else None, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.packed is None:
+        if self.weight is not None:
             return F.linear(x, self.weight)
         rows = x.reshape(-1, x.shape[-1])
         unit = rows.abs().amax(-1, keepdim=True).div_(127).clamp_min_(torch.finfo(x.dtype).tiny)  # token by token
@@ -75,25 +81,25 @@ class TernaryCodes(nn.Module):
 
     def quantized(self) -> Tensor:
         """W as a matrix of floats: to look at, as `ternary.TernaryLinear.quantized` gives it."""
-        if self.packed is None:
+        if self.weight is not None:
             return self.weight
         with _fbgemm():
             return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize() * self.scale
 
 
-def _pack_half(weight: Tensor):
+def _pack_half(weight: Tensor) -> Any:
     with _fbgemm():
         return torch.ops.quantized.linear_prepack_fp16(weight.float(), None)
 
 
-def _pack_codes(codes: Tensor):
+def _pack_codes(codes: Tensor) -> Any:
     with _fbgemm():
         quantized = torch.quantize_per_tensor(codes.float(), 1.0, 0, torch.qint8)
         return torch.ops.quantized.linear_prepack(quantized, None)
 
 
 @contextmanager
-def _fbgemm():
+def _fbgemm() -> Iterator[None]:
     """Packing takes the engine that is set for the whole process; its types warn that they are deprecated."""
     engine = torch.backends.quantized.engine
     torch.backends.quantized.engine = "fbgemm"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import hashlib
+import importlib
 import json
 import os
 import stat
@@ -30,6 +31,7 @@ HEADER_LIMIT = 100_000_000  # bytes of a safetensors header; its own reader allo
 JSON_LIMIT = 64 << 20  # bytes; far above anything we write
 FAR = 1 << 30  # the byte that a lock covers on Windows: beyond the content
 
+Expected = dict[str, tuple[tuple[int, ...], torch.dtype]]  # name -> shape and type
 WRAPPERS = {"_orig_mod.": "torch.compile", "module.": "a parallel wrapper"}  # what they put before every name
 
 
@@ -37,7 +39,7 @@ class FileError(Exception):
     """A file that cannot be used, or written: the message names it and says why."""
 
 
-def replace(path: str | Path, write: Callable[[Path], None]) -> None:
+def replace(path: str | os.PathLike, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file, which then takes the place of `path`. On any error `path` is as it was, and
     nothing else is left behind."""
     target = Path(os.path.realpath(path))
@@ -69,7 +71,7 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _unwritten(path: str | Path, error: Exception) -> FileError:
+def _unwritten(path: str | os.PathLike, error: Exception) -> FileError:
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     full = full or any(words in str(error) for words in ("No space left", "File too large", "StorageFull"))
     reason = "no space left (or a limit on the size of files)" if full else str(error)
@@ -94,8 +96,7 @@ def lock(file: IO) -> None:
     try:
         import fcntl
     except ImportError:  # Windows
-        import msvcrt
-
+        msvcrt = importlib.import_module("msvcrt")
         os.lseek(file.fileno(), FAR, os.SEEK_SET)  # the lock keeps others from reading what it covers
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
@@ -127,10 +128,10 @@ def read_json(path: str | Path) -> dict:
 
 
 def _size(path: str | Path) -> int:
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):  # a pipe would keep us waiting, a device might have no end
+    info = os.stat(path)
+    if not stat.S_ISREG(info.st_mode):  # a pipe would keep us waiting, a device might have no end
         raise FileError(f"{path}: not a file")
-    return found.st_size
+    return info.st_size
 
 
 def file_sha256(path: str | Path) -> str:
@@ -172,9 +173,9 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     wanted = about.pop("sha256", None)
     if wanted is None:
         raise FileError(f"{path}: got a file without our hash in its header, expected one that pspin_lite wrote")
-    found = tensors_sha256(tensors, about)
-    if found != wanted:
-        raise FileError(f"{path}: damaged: its content has SHA-256 {found[:16]}.., its header says {wanted[:16]}..")
+    actual = tensors_sha256(tensors, about)
+    if actual != wanted:
+        raise FileError(f"{path}: damaged: its content has SHA-256 {actual[:16]}.., its header says {wanted[:16]}..")
     return tensors, about
 
 
@@ -193,16 +194,16 @@ def check_safetensors(path: str | Path) -> None:
         raise FileError(f"{path}: not a complete safetensors file ({size} bytes)")
 
 
-def check_tensors(path: str | Path, found: dict[str, Tensor], expected: dict[str, tuple[tuple, torch.dtype]]) -> None:
-    """`found` has exactly the expected names, with the expected shapes and types; else a FileError lists the keys."""
-    words = [f"missing {name}" for name in expected if name not in found]
-    words += [f"unexpected {name}" for name in found if name not in expected]
+def check_tensors(path: str | Path, tensors: dict[str, Tensor], expected: Expected) -> None:
+    """`tensors` has exactly the expected names, with the expected shapes and types; else a FileError lists the keys."""
+    words = [f"missing {name}" for name in expected if name not in tensors]
+    words += [f"unexpected {name}" for name in tensors if name not in expected]
     for name, (shape, dtype) in expected.items():
-        x = found.get(name)
+        x = tensors.get(name)
         if x is not None and (tuple(x.shape) != tuple(shape) or x.dtype != dtype):
             hint = " (transposed?)" if x.dtype == dtype and tuple(x.shape) == tuple(shape)[::-1] else ""
             words.append(f"{name} is {x.dtype} {list(x.shape)}, expected {dtype} {list(shape)}{hint}")
     if words:
-        wrapper = next((w for prefix, w in WRAPPERS.items() if any(name.startswith(prefix) for name in found)), None)
+        wrapper = next((w for prefix, w in WRAPPERS.items() if any(name.startswith(prefix) for name in tensors)), None)
         hint = f" (saved from inside {wrapper}: save the model itself)" if wrapper else ""
         raise FileError(f"{path}: does not fit this model{hint}: {'; '.join(words)}")

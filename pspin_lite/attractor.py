@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -130,7 +131,9 @@ class _Equilibrium(torch.autograd.Function):
 
     @staticmethod
     @backends.without_autocast
-    def forward(ctx, z, w_int, gamma, steps, tol, report):
+    def forward(
+        ctx: Any, z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, tol: float | None, report: Report
+    ) -> Tensor:
         D = gamma.shape[0]
         acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step
 
@@ -152,7 +155,7 @@ class _Equilibrium(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @backends.without_autocast
-    def backward(ctx, dy):
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         phi, y, w_int, gamma = ctx.saved_tensors
         D = gamma.shape[0]
         dh = torch.empty_like(phi)  # [V * phi_u | V * phi_g]
@@ -170,7 +173,8 @@ class _Equilibrium(torch.autograd.Function):
 
         V, ctx.report.backward, _ = iterate(step, dy, ctx.steps, ctx.tol)
         spread(V, phi)  # Eq. spin-grad
-        V = buffer = None  # given back before the next large one
+        del V
+        buffer = None  # both given back before the next large one
         dA = dh.T @ y  # gradient of A = w_int * gamma, [2*Dint, Dint]
         dgamma = sum((a * w).sum(0) for a, w in zip(dA.split(512), w_int.split(512), strict=True))  # no second dA
         return dh, dA.mul_(gamma), dgamma, None, None, None

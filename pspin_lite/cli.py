@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     kernels.add_argument("--only", choices=PARTS, help="one part alone")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
-    study = commands.add_parser("experiments", help="the study behind the results: every arm, its tries and its seeds")
+    study = commands.add_parser("experiments", help="the study behind the results: every network, tries and seeds")
     study.add_argument("only", nargs="*", metavar="NAME", help="GROUP, GROUP/ARM or one run; default: all but paper")
     study.add_argument("--list", action="store_true", help="what there is, and what is still to do")
     study.add_argument("--out", default="runs/experiments", metavar="FOLDER", help="of the runs (default: %(default)s)")
@@ -44,21 +44,21 @@ def main(argv: list[str] | None = None) -> int:
 
         return doctor.main()
     if args.command == "bench":
-        from .tools import bench
+        from .tools.bench import main as main_of_bench
 
-        return bench.main(quick=args.quick, only=args.only)
+        return main_of_bench(quick=args.quick, only=args.only)
     if args.command == "kernels":
         from .tools.kernels import report
 
         return report.main(compare_fla=args.compare_fla, only=args.only)
     if args.command == "equations":
-        from .tools import equations
+        from .tools.equations import main as main_of_equations
 
-        return equations.main(write=args.write)
+        return main_of_equations(write=args.write)
     return run_command(args)
 
 
-def add_run_commands(commands) -> None:
+def add_run_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Those that make a run's folder or read one."""
     train = commands.add_parser("train", help="train a preset, or take up a run that was interrupted")
     train.add_argument("preset", nargs="?", metavar="PRESET", help="byte-lite, subword-paper, ...")
@@ -94,7 +94,8 @@ def add_run_commands(commands) -> None:
     export.add_argument("file", metavar="FILE")
 
 
-STOPPED = {"SIGINT": 128 + signal.SIGINT, "SIGTERM": 128 + signal.SIGTERM}  # exit codes, as shells expect them
+# Exit codes, as shells expect them
+STOPPED: dict[str | None, int] = {"SIGINT": 128 + signal.SIGINT, "SIGTERM": 128 + signal.SIGTERM}
 
 
 def run_command(args: argparse.Namespace) -> int:

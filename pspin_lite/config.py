@@ -10,10 +10,11 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from . import _checks as checks
 
+Values = dict[str, Any]
 Rule = Callable[[str, object], object]  # raises an error that names the field, what came and what was expected
 
 
@@ -93,7 +94,7 @@ class Config:
         for field in dataclasses.fields(self):
             _RULES[field.name](field.name, getattr(self, field.name))
 
-    def replace(self, **changes: object):
+    def replace(self, **changes: Any) -> Self:
         """A copy with some values changed."""
         names = [f.name for f in dataclasses.fields(self)]
         for key in changes:
@@ -193,16 +194,16 @@ _PRESETS = {
         # Its recipe for the baseline is "community standard" and 1,000 steps: 500 + 1,000 steps of ramps do not fit
         TransformerConfig(
             "transformer-paper",
-            **dict(vocab=49152, context=1024, width=512, layers=12, heads=8, inner=1408),
-            **dict(batch=64, steps=1000, warmup=100, cooldown=500),
+            **Values(vocab=49152, context=1024, width=512, layers=12, heads=8, inner=1408),
+            **Values(batch=64, steps=1000, warmup=100, cooldown=500),
         ),
         # The same architectures at about 1M parameters, for two CPU cores
         PSpinConfig("byte-lite", vocab=256, context=512, width=128, layers=4, heads=4, inner=224, chunk=None),
         PSpinConfig("subword-lite", vocab=8192, context=256, width=72, layers=4, heads=4, inner=176, chunk=None),
         TransformerConfig(
             "transformer-lite",
-            **dict(vocab=8192, context=256, width=72, layers=8, heads=4, inner=200, kv_heads=2, head_width=18),
-            **dict(batch=64, steps=1000, warmup=100, cooldown=500),
+            **Values(vocab=8192, context=256, width=72, layers=8, heads=4, inner=200, kv_heads=2, head_width=18),
+            **Values(batch=64, steps=1000, warmup=100, cooldown=500),
         ),
         # Seconds: they show that everything runs, and nothing else
         PSpinConfig("byte-smoke", vocab=256, context=64, width=32, layers=2, heads=2, inner=32, chunk=None, steps=30),
@@ -211,8 +212,8 @@ _PRESETS = {
         ),
         TransformerConfig(
             "transformer-smoke",
-            **dict(vocab=512, context=32, width=32, layers=2, heads=2, inner=64, kv_heads=1, head_width=16),
-            **dict(batch=8, steps=30, warmup=100, cooldown=500),
+            **Values(vocab=512, context=32, width=32, layers=2, heads=2, inner=64, kv_heads=1, head_width=16),
+            **Values(batch=8, steps=30, warmup=100, cooldown=500),
         ),
     )
 }

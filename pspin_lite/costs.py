@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import _checks as checks
-from .config import Config, PSpinConfig, TransformerConfig
+from .config import AblationConfig, Config, PSpinConfig, TransformerConfig
 from .loss import PIECE
 
 MB = 2**20  # the paper's MB
@@ -62,15 +62,16 @@ class Footprint:
         return by_name[checks.choice("component", name, by_name)]
 
     def __str__(self) -> str:
-        lines = [f"{self.name:<24}{'params':>12}{'bits':>6}{'MB':>9}"]
+        lines = [f"{self.name:<24}{'params':>12}{'bits':>6}{'MiB':>9}"]
         lines += [f"{row.name:<24}{row.params:>12,}{row.bits:>6}{row.mb:>9.2f}" for row in self.rows]
-        lines += [f"{'total':<24}{self.params:>12,}{'':>6}{self.mb:>9.2f}   uncompressed {self.uncompressed_mb:.2f} MB"]
+        whole = f"{'total':<24}{self.params:>12,}{'':>6}{self.mb:>9.2f}"
+        lines.append(f"{whole}   uncompressed {self.uncompressed_mb:.2f} MiB")
         return "\n".join(lines)
 
 
-def footprint(cfg: PSpinConfig | TransformerConfig) -> Footprint:
+def footprint(cfg: Config) -> Footprint:
     """The paper's parameter and memory table (Eq. tab-footprint, Eq. tab-baseline), by component."""
-    if type(cfg) not in (PSpinConfig, TransformerConfig):
+    if isinstance(cfg, AblationConfig) or not isinstance(cfg, PSpinConfig | TransformerConfig):
         raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig or a TransformerConfig")
     D, L, V, inner = cfg.width, cfg.layers, cfg.vocab, cfg.inner
     embedding = Row("embedding", V * D, 32, 32)

@@ -26,7 +26,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,14 +40,13 @@ from . import attractor, config, ternary
 from ._fast_linear import HalfLinear, TernaryCodes
 from .config import Config
 from .language_model import LanguageModel
-from .model import PSpinLM
+from .model import Attractor, PSpinLM
 from .ternary import TernaryLinear
 from .transformer import TransformerLM
 from .variants import build
 
 FORMAT = 1
 KIND = "pspin_lite deployed model"
-Expected = dict[str, tuple[tuple[int, ...], torch.dtype]]
 
 
 def export(model: LanguageModel, path: str | Path, tokenizer_identity: dict | None = None) -> int:
@@ -84,10 +85,11 @@ def deployed_tensors(model: LanguageModel) -> dict[str, Tensor]:
 
 
 class _NoInit(TorchFunctionMode):
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
         if getattr(function, "__module__", None) == "torch.nn.init":
             return args[0] if args else kwargs["tensor"]
-        return function(*args, **(kwargs or {}))
+        return function(*args, **kwargs)
 
 
 def layout(cfg: Config) -> LanguageModel:
@@ -96,9 +98,9 @@ def layout(cfg: Config) -> LanguageModel:
         return build(cfg)
 
 
-def expected_tensors(model: LanguageModel) -> Expected:
+def expected_tensors(model: LanguageModel) -> files.Expected:
     """Names, shapes and types in the file of such a model."""
-    expected: Expected = {}
+    expected: files.Expected = {}
     for name, weight in model.named_parameters():
         layer, _, _ = name.rpartition(".")
         if isinstance(model.get_submodule(layer), TernaryLinear):
@@ -136,11 +138,11 @@ def load(path: str | Path) -> LanguageModel:
 
 
 def _check_format(path: str | Path, about: dict[str, str]) -> None:
-    found = re.fullmatch(re.escape(KIND) + r" (\d{1,9})", about.get("format", ""))
-    if found is None:
+    match = re.fullmatch(re.escape(KIND) + r" (\d{1,9})", about.get("format", ""))
+    if match is None:
         advice = "expected one that `pspin_lite.deploy.export` wrote"
         raise files.FileError(f"{path}: not a deployed model (format {about.get('format')!r}), {advice}")
-    if (version := int(found[1])) != FORMAT:
+    if (version := int(match[1])) != FORMAT:
         age = "newer" if version > FORMAT else "older"
         advice = f"update pspin_lite to the {age} version that wrote it, or export the model again with this one"
         raise files.FileError(f"{path}: deployed model of format {version}, this version reads {FORMAT}: {advice}")
@@ -156,17 +158,18 @@ def _fill(model: LanguageModel, tensors: dict[str, Tensor]) -> None:
             model.set_submodule(name, TernaryCodes(codes, tensors[f"{name}.scale"]))
         elif isinstance(layer, nn.Linear):
             model.set_submodule(name, HalfLinear(tensors[f"{name}.weight"]))
-    if isinstance(model, PSpinLM):
-        for i, block in enumerate(model.blocks):
-            gamma_param = tensors[f"blocks.{i}.attractor.gamma_param"].float()
-            block.attractor = DeployedAttractor(block.attractor, gamma_param)
+    for name, layer in list(model.named_modules()):
+        if isinstance(layer, Attractor):
+            model.set_submodule(name, DeployedAttractor(layer, tensors[f"{name}.gamma_param"].float()))
     model.eval().requires_grad_(False)
 
 
 class DeployedAttractor(nn.Module):
     """`model.Attractor` over a coupling matrix that is not there as a matrix of floats."""
 
-    def __init__(self, trained: nn.Module, gamma_param: Tensor):
+    damping: Tensor
+
+    def __init__(self, trained: Attractor, gamma_param: Tensor):
         super().__init__()
         self.cfg, self.w_ext, self.w_int, self.w_down = trained.cfg, trained.w_ext, trained.w_int, trained.w_down
         self.register_buffer("damping", 0.5 * torch.tanh(gamma_param), persistent=False)  # Eq. spin-gamma

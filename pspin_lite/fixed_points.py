@@ -16,14 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from . import _checks as checks
 from .attractor import check_map, equilibrium, slopes, spin, step, unrolled
+
+if TYPE_CHECKING:
+    from .deploy import DeployedAttractor
+    from .language_model import LanguageModel
+    from .model import Attractor
 
 SHOWN = 20  # steps of a path that `examine` hands out
 LIMIT = 200  # steps after which a state that still moves counts as one that does not settle
@@ -46,13 +51,14 @@ class Layer(NamedTuple):
     gamma: Tensor
 
 
-def attractors(model: nn.Module) -> list[nn.Module]:
+def attractors(model: LanguageModel) -> list[Attractor | DeployedAttractor]:
     """The attractors of a model, from the first block to the last; none for a Transformer."""
-    return [block.attractor for block in model.blocks if hasattr(block, "attractor")]
+    attractors = [getattr(block, "attractor", None) for block in model.blocks]
+    return [one for one in attractors if one is not None]
 
 
 @torch.no_grad()
-def layers(model: nn.Module, tokens: Tensor, sample: int | None = None) -> list[Layer]:
+def layers(model: LanguageModel, tokens: Tensor, sample: int | None = None) -> list[Layer]:
     """The maps of all layers while the model reads `tokens` [B,T]. sample: of that many tokens, spread evenly."""
     inputs: list[Tensor] = []
     modules = attractors(model)
@@ -214,9 +220,7 @@ def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, se
     What it says about fixed points is what those starts met: others may exist."""
     checks.whole("K", K, 0)
     n, D = z.shape[0], gamma.shape[0]
-    rng = torch.Generator().manual_seed(seed)
-    elsewhere = 2 * torch.rand(starts, n, D, generator=rng, dtype=torch.float64).to(z) - 1
-    y, path, moved = torch.cat([spin(z).unsqueeze(0), elsewhere]), [spin(z)], []
+    y, path, moved = torch.cat([spin(z).unsqueeze(0), random_starts(n, D, starts, seed).to(z)]), [spin(z)], []
     for k in range(LIMIT):
         new = step(y, z, w_int, gamma)
         moved.append((new - y).abs().amax(-1))  # [1 + starts, n]
@@ -248,6 +252,12 @@ def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, se
         verdicts=verdicts,
         verdict=_together(verdicts),
     )
+
+
+def random_starts(n: int, D: int, starts: int = 6, seed: int = 0) -> Tensor:
+    """States between -1 and 1: [starts, n, D], float64."""
+    rng = torch.Generator().manual_seed(seed)
+    return 2 * torch.rand(starts, n, D, generator=rng, dtype=torch.float64) - 1
 
 
 def newton(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ from __future__ import annotations
 import codecs
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -29,6 +30,17 @@ from . import _checks as checks
 from .language_model import LanguageModel
 
 PIECE = 4096  # tokens of a prompt read at once: memory does not grow with the prompt
+
+
+class Tokenizer(Protocol):
+    """What is asked of one here; `data.tokenizers` has them."""
+
+    vocab: int
+    end: int
+
+    def encode(self, text: str) -> Any: ...  # an array of ids
+    def decode_bytes(self, ids: Iterable[int]) -> bytes: ...
+    def identity(self) -> dict: ...
 
 
 def generate(
@@ -60,7 +72,17 @@ def generate(
     return _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end, vocab)
 
 
-def _generate(model, prompt, tokens, temperature, top_k, top_p, seed, end, vocab) -> Iterator[int]:
+def _generate(
+    model: LanguageModel,
+    prompt: Tensor,
+    tokens: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+    end: int | None,
+    vocab: int,
+) -> Iterator[int]:
     rng = torch.Generator()  # on the CPU, wherever the model is: the same numbers on every device
     rng.seed() if seed is None else rng.manual_seed(seed)
     device = model.embedding.weight.device
@@ -103,7 +125,7 @@ def choose(logits: Tensor, temperature: float, top_k: int | None, top_p: float |
 
 def stream(
     model: LanguageModel,
-    tokenizer,
+    tokenizer: Tokenizer,
     prompt: str,
     tokens: int,
     temperature: float = 1.0,
@@ -121,7 +143,7 @@ def stream(
     return _decoded(chosen, tokenizer)
 
 
-def _decoded(ids: Iterator[int], tokenizer) -> Iterator[str]:
+def _decoded(ids: Iterator[int], tokenizer: Tokenizer) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
     for token in ids:
         if text := decoder.decode(tokenizer.decode_bytes([token])):
@@ -130,7 +152,7 @@ def _decoded(ids: Iterator[int], tokenizer) -> Iterator[str]:
         yield text
 
 
-def check_tokenizer(model: LanguageModel, tokenizer) -> None:
+def check_tokenizer(model: LanguageModel, tokenizer: Tokenizer) -> None:
     """A model refuses another tokenizer than its own: the vocabulary must fit, and where the model knows which
     tokenizer it was trained with (`model.tokenizer_identity`), it must be that one."""
     if tokenizer.vocab > model.cfg.vocab:

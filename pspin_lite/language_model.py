@@ -21,6 +21,9 @@ EPS = 1e-6  # of every RMSNorm
 
 
 class LanguageModel(nn.Module):
+    tokenizer_identity: dict | None = None  # of the tokenizer it was trained with, where that is known
+    stored: dict[str, Tensor] | None = None  # of a deployed model: what its file holds
+
     def __init__(self, cfg: Config, blocks: Iterable[nn.Module]):
         super().__init__()
         self.cfg = cfg

@@ -11,6 +11,8 @@ gradients away, where that one is left with a copy) and allows a second backward
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -31,7 +33,7 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     @without_autocast
-    def forward(ctx, x, weight, targets, training):
+    def forward(ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, training: bool) -> Tensor:
         ctx.save_for_backward(x, weight, targets)
         ctx.wanted = tuple(needed and training for needed in ctx.needs_input_grad[:2])
         loss, *ctx.gradients = _by_pieces(x, weight, targets, ctx.wanted)
@@ -40,11 +42,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @without_autocast
-    def backward(ctx, dloss):
+    def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor | None, ...]:
         # Given away, not copied; a second backward pass over a retained graph computes them again.
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
-            _, *gradients = _by_pieces(*ctx.saved_tensors, ctx.wanted)
+            x, weight, targets = ctx.saved_tensors
+            _, *gradients = _by_pieces(x, weight, targets, ctx.wanted)
         return *(None if gradient is None else gradient.mul_(dloss) for gradient in gradients), None, None
 
 

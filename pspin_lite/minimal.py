@@ -15,21 +15,25 @@ Glossary (rows are tokens)
     S        [B,H,C]     G_cs     its running sum within a chunk of C tokens
     M        [B,H,C,C]   M        what is left of token j at token c
     h        [B,H,d,d]   h        the memory of a block: all that decoding carries along
-    z        [B,T,2I]    Z        external drive of the I spins: a field and a gate for each
-    y        [B,T,I]     Y        spins; Y_0 = spin(Z), Y_K is the answer
+    z        [B,T,2I]    Z        drive of the I spins from outside
+    field    [B,T,2I]    H        drive and feedback; its halves u and a set a spin's value and open its gate
+    y        [B,T,I]     Y        spins; spin(z) at first, after K steps the answer
     gamma    [I]         gamma    damping of the feedback, at most one half
-    V        [B,T,I]     V        gradient of the loss with respect to the spins, feedback included
+    adjoint  [B,T,I]     V        gradient of the loss with respect to the spins, feedback included
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 BYTE = dict(vocab=256, width=704, layers=4, heads=8, spins=2048)
 SUBWORD = dict(vocab=49152, width=544, layers=4, heads=8, spins=1408)
 
 
-def linear(inputs, outputs):
+def linear(inputs: int, outputs: int) -> nn.Linear:
     layer = nn.Linear(inputs, outputs, bias=False)
     nn.init.normal_(layer.weight, std=inputs**-0.5)
     return layer
@@ -38,12 +42,12 @@ def linear(inputs, outputs):
 class StateSpace(nn.Module):
     """A memory that fades: tokens write key-value products into h, queries read it."""
 
-    def __init__(self, width, heads, chunk):
+    def __init__(self, width: int, heads: int, chunk: int):
         super().__init__()
         self.heads, self.chunk = heads, chunk
         self.w_q, self.w_k, self.w_v, self.w_g, self.w_o = (linear(width, width) for _ in range(5))
 
-    def forward(self, x, h=None):
+    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
         d = x.shape[-1] // self.heads
         h = x.new_zeros(len(x), self.heads, d, d) if h is None else h
         four = [w(x).unflatten(-1, (self.heads, d)).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v, self.w_g)]
@@ -62,22 +66,22 @@ class StateSpace(nn.Module):
         return self.w_o(torch.cat(outputs, 2).transpose(1, 2).flatten(2)), h
 
 
-def ternary(w):
+def ternary(w: Tensor) -> Tensor:
     """-1, 0 or 1 times one scale; the gradient passes straight through the rounding."""
     s = w.detach().abs().mean().clamp_min(1e-5)  # Eq. ternary-scale
     return w + ((w / s).round().clamp(-1, 1) * s - w).detach()  # Eq. ternary-round
 
 
-def spin(field):
-    u, g = field.chunk(2, -1)  # Eq. spin-split
-    return u.tanh() * g.sigmoid()  # Eq. spin-output
+def spin(field: Tensor) -> Tensor:
+    u, a = field.chunk(2, -1)  # Eq. spin-split
+    return u.tanh() * a.sigmoid()  # Eq. spin-output
 
 
 class Equilibrium(torch.autograd.Function):
     """K steps towards the fixed point; the gradient follows from the last one, so memory does not grow with K."""
 
     @staticmethod
-    def forward(ctx, z, w, gamma, steps):
+    def forward(ctx: Any, z: Tensor, w: Tensor, gamma: Tensor, steps: int) -> Tensor:
         field, y = z, spin(z)
         for _ in range(steps):
             field = z + (gamma * y) @ w.T  # Eq. spin-field
@@ -87,15 +91,15 @@ class Equilibrium(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx, dy):
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         field, y, w, gamma = ctx.saved_tensors
-        u, g = field.chunk(2, -1)
-        t, s = u.tanh(), g.sigmoid()
-        phi_u, phi_g = (1 - t * t) * s, t * s * (1 - s)  # Eq. spin-slopes
-        V = dy
+        u, a = field.chunk(2, -1)
+        value, gate = u.tanh(), a.sigmoid()
+        phi_u, phi_a = (1 - value**2) * gate, value * gate * (1 - gate)  # Eq. spin-slopes
+        adjoint = dy
         for _ in range(ctx.steps):
-            V = dy + gamma * (torch.cat([V * phi_u, V * phi_g], -1) @ w)  # Eq. neumann
-        dz = torch.cat([V * phi_u, V * phi_g], -1)  # Eq. spin-grad
+            adjoint = dy + gamma * (torch.cat([adjoint * phi_u, adjoint * phi_a], -1) @ w)  # Eq. neumann
+        dz = torch.cat([adjoint * phi_u, adjoint * phi_a], -1)  # Eq. spin-grad
         dA = dz.flatten(0, -2).T @ y.flatten(0, -2) * (ctx.steps > 0)  # of A = w * gamma; without steps A plays no part
         return dz, dA * gamma, (dA * w).sum(0), None
 
@@ -103,25 +107,25 @@ class Equilibrium(torch.autograd.Function):
 class Attractor(nn.Module):
     """An MLP whose hidden layer settles: spins that act on one another through ternary couplings."""
 
-    def __init__(self, width, spins, steps):
+    def __init__(self, width: int, spins: int, steps: int):
         super().__init__()
         self.steps = steps
         self.w_ext, self.w_int, self.w_down = linear(width, 2 * spins), linear(spins, 2 * spins), linear(spins, width)
         self.gamma_param = nn.Parameter(torch.full((spins,), 0.1))
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         z = x @ ternary(self.w_ext.weight).T  # Eq. spin-drive
         gamma = 0.5 * self.gamma_param.tanh()  # Eq. spin-gamma
         return self.w_down(Equilibrium.apply(z, ternary(self.w_int.weight), gamma, self.steps))
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, spins, steps, chunk):
+    def __init__(self, width: int, heads: int, spins: int, steps: int, chunk: int):
         super().__init__()
         self.norm_ssm, self.norm_spin = nn.RMSNorm(width, 1e-6), nn.RMSNorm(width, 1e-6)  # Eq. rmsnorm
         self.state_space, self.attractor = StateSpace(width, heads, chunk), Attractor(width, spins, steps)
 
-    def forward(self, x, h=None):
+    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
         routed, h = self.state_space(self.norm_ssm(x), h)
         x = x + routed  # Eq. ssm-out
         return x + self.attractor(self.norm_spin(x)), h  # Eq. spin-out
@@ -130,14 +134,14 @@ class Block(nn.Module):
 class PSpin(nn.Module):
     """Algorithms 1 and 2 of the paper, which differ in the vocabulary alone (Eq. alg-subword, Eq. alg-byte)."""
 
-    def __init__(self, vocab, width, layers, heads, spins, steps=5, chunk=128):
+    def __init__(self, vocab: int, width: int, layers: int, heads: int, spins: int, steps: int = 5, chunk: int = 128):
         super().__init__()
         self.embedding = nn.Embedding(vocab, width)
         nn.init.normal_(self.embedding.weight, std=0.02)
         self.blocks = nn.ModuleList(Block(width, heads, spins, steps, chunk) for _ in range(layers))
         self.norm = nn.RMSNorm(width, 1e-6)
 
-    def forward(self, tokens, state=None):
+    def forward(self, tokens: Tensor, state: list | None = None) -> tuple[Tensor, list]:
         """[B,T] ids and the state so far -> [B,T,vocab] logits and the state after them."""
         x, after = self.embedding(tokens), []
         for block, h in zip(self.blocks, state or [None] * len(self.blocks), strict=True):
@@ -145,14 +149,14 @@ class PSpin(nn.Module):
             after.append(h)
         return self.norm(x) @ self.embedding.weight.T, after  # Eq. head
 
-    def loss(self, tokens, targets):
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         return F.cross_entropy(self(tokens)[0].flatten(0, 1), targets.flatten())  # Eq. loss
 
     @torch.no_grad()
-    def generate(self, prompt, tokens, temperature=1.0):
+    def generate(self, prompt: Tensor, tokens: int, temperature: float = 1.0) -> Iterator[int]:
         """Ids that follow the prompt [T]."""
         logits, state = self(prompt[None])
         for _ in range(tokens):
             token = torch.multinomial((logits[:, -1] / temperature).softmax(-1), 1)  # [1,1]
-            yield token.item()
+            yield int(token)
             logits, state = self(token, state)

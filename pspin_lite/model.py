@@ -12,6 +12,8 @@ for one), so every head starts with a decay near one half.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from einops import rearrange, reduce
 from torch import Tensor, nn
@@ -48,14 +50,24 @@ class StateSpace(nn.Module):
         return self.w_o(o), state
 
 
+class Coupling(Protocol):
+    """What an attractor asks of its matrices: a TernaryLinear, or what stands in its place."""
+
+    weight: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor: ...
+    def quantized(self) -> Tensor: ...
+    def packed_for_kernels(self) -> tuple[Tensor, Tensor] | None: ...
+
+
 class Attractor(nn.Module):
     """Second half of a block: [B,T,D] -> [B,T,D], no state."""
 
     def __init__(self, cfg: PSpinConfig):
         super().__init__()
         self.cfg = cfg
-        self.w_ext = TernaryLinear(cfg.width, 2 * cfg.inner)
-        self.w_int = TernaryLinear(cfg.inner, 2 * cfg.inner)
+        self.w_ext: Coupling = TernaryLinear(cfg.width, 2 * cfg.inner)
+        self.w_int: Coupling = TernaryLinear(cfg.inner, 2 * cfg.inner)
         self.gamma_param = nn.Parameter(torch.full((cfg.inner,), float(cfg.gamma_start)))
         self.w_down = nn.Linear(cfg.inner, cfg.width, bias=False)
         self.report = attractor.Report()  # steps taken by the latest call
@@ -67,8 +79,8 @@ class Attractor(nn.Module):
             return self.w_down(attractor.unrolled(z, self.w_int.quantized().to(z.dtype), gamma, K))
         packed = self.w_int.packed_for_kernels() if backends.choose("auto", z) == "triton" else None
         w_int = (self.w_int.quantized() if packed is None else self.w_int.weight).to(z.dtype)
-        how = dict(backend="torch" if packed is None else "triton", report=self.report, packed=packed)
-        return self.w_down(attractor.equilibrium(z, w_int, gamma, K, self.cfg.tol, **how))
+        backend = "torch" if packed is None else "triton"
+        return self.w_down(attractor.equilibrium(z, w_int, gamma, K, self.cfg.tol, backend, self.report, packed))
 
     def gamma(self) -> Tensor:
         return 0.5 * torch.tanh(self.gamma_param)  # Eq. spin-gamma
@@ -88,6 +100,8 @@ class Block(nn.Module):
 
 class PSpinLM(LanguageModel):
     """Algorithms 1 and 2 of the paper: they differ in the vocabulary alone. Eq. alg-subword, Eq. alg-byte"""
+
+    cfg: PSpinConfig
 
     def __init__(self, cfg: PSpinConfig):
         super().__init__(cfg, (Block(cfg) for _ in range(cfg.layers)))

@@ -36,6 +36,9 @@ The backward pass of `chunked`, by hand (D = gradient of o, X' = gradient of X, 
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import torch
 from einops import rearrange
 from torch import Tensor
@@ -121,7 +124,7 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     @backends.without_autocast
-    def forward(ctx, q, k, v, g, state, C):
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, C: int) -> tuple[Tensor, Tensor]:
         B, _, H, d = q.shape
         Q, K, V = (_to_chunks(x, C) for x in (q, k, v))  # [B*H*N, C, d]
         G = rearrange(g, "b (n c) h -> (b h n) c", c=C)
@@ -147,7 +150,7 @@ class _Chunked(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @backends.without_autocast
-    def backward(ctx, do, dstate):
+    def backward(ctx: Any, do: Tensor, dstate: Tensor) -> tuple[Tensor | None, ...]:
         Q, K, V, Mt, Pt, h_in, from_start = ctx.saved_tensors
         C = ctx.C
         B, _, H, d = do.shape
@@ -185,7 +188,7 @@ class _Chunked(torch.autograd.Function):
         return *(_from_chunks(x, B, H) for x in (dQ, dK, dV)), dG, dh.view(B, H, d, d), None
 
 
-def _beyond_kernels(q: Tensor, chunk: int, kernels) -> ValueError | None:
+def _beyond_kernels(q: Tensor, chunk: int, kernels: ModuleType) -> ValueError | None:
     """What about these arguments the Triton kernels cannot do, if anything."""
     if q.dtype == torch.float64:
         return checks.wrong("q", "dtype torch.float64", "float32, float16 or bfloat16 for backend 'triton'")

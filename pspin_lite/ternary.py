@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ from . import _backends as backends
 from . import _checks as checks
 
 SMALLEST_SCALE = 1e-5  # the floor in Eq. ternary-scale
+Form = TypeVar("Form")  # of a weight: quantised or packed
 
 
 def quantize(w: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,12 +57,12 @@ def ste(w: Tensor) -> Tensor:
 
 class _StraightThrough(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, w):
+    def forward(ctx: Any, w: Tensor) -> Tensor:
         codes, scale = absmean(w)
         return codes.mul_(scale)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         return grad
 
 
@@ -94,7 +96,7 @@ class _PackedLinear(torch.autograd.Function):
     """x [.., in] times the packed weight -> [.., out], on the kernels. w, [out, in], receives the gradient."""
 
     @staticmethod
-    def forward(ctx, x, w, packed, scale):
+    def forward(ctx: Any, x: Tensor, w: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
         from pspin_kernels.ternary import product
 
         ctx.save_for_backward(x, packed, scale)
@@ -104,7 +106,7 @@ class _PackedLinear(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @backends.without_autocast
-    def backward(ctx, dy):
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         from pspin_kernels.ternary import transposed
 
         x, packed, scale = ctx.saved_tensors
@@ -120,7 +122,7 @@ class TernaryLinear(nn.Linear):
     def __init__(self, in_features: int, out_features: int, backend: str = "auto"):
         super().__init__(in_features, out_features, bias=False)
         self.backend = backend
-        self._kept: tuple | None = None  # weight, its version, which form of it, that form
+        self._kept: tuple[Tensor, int, Callable, Any] | None = None  # weight, its version, which form of it, that form
 
     def quantized(self) -> Tensor:
         """The weight as it is used: codes * scale, [out, in]. Not to be written to.
@@ -130,14 +132,18 @@ class TernaryLinear(nn.Linear):
         eval()."""
         return self._form(ste)
 
-    def _form(self, make: Callable):
+    def _form(self, make: Callable[[Tensor], Form]) -> Form:
         """make(weight): the quantised or the packed weight, kept as `quantized` says."""
         if self.training or torch.is_grad_enabled() or self.weight.is_inference():
             return make(self.weight)
         data, version = self.weight.detach(), self.weight._version
         # The kept tensor holds on to its memory, so that no other weight can come to lie at the same address.
-        stale = self._kept is None or self._kept[0].data_ptr() != data.data_ptr() or self._kept[1] != version
-        if stale or self._kept[2] is not make:
+        if (
+            self._kept is None
+            or self._kept[0].data_ptr() != data.data_ptr()
+            or self._kept[1] != version
+            or self._kept[2] is not make
+        ):
             self._kept = (data, version, make, make(data))
         return self._kept[3]
 
@@ -166,7 +172,7 @@ class TernaryLinear(nn.Linear):
         self._kept = None
         return super().train(mode)
 
-    def _apply(self, *args, **kwargs) -> TernaryLinear:
+    def _apply(self, *args: Any, **kwargs: Any) -> TernaryLinear:
         self._kept = None
         return super()._apply(*args, **kwargs)
 

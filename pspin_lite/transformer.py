@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import _checks as checks
-from .config import TransformerConfig
+from .config import Config, TransformerConfig
 from .language_model import EPS, LanguageModel
 
 Cache = tuple[Tensor, Tensor]
@@ -63,7 +63,7 @@ class Attention(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    def __init__(self, cfg: TransformerConfig):
+    def __init__(self, cfg: Config):
         super().__init__()
         self.w_gate = nn.Linear(cfg.width, cfg.inner, bias=False)
         self.w_up = nn.Linear(cfg.width, cfg.inner, bias=False)

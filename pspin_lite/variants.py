@@ -82,6 +82,8 @@ class AblationBlock(nn.Module):
 
 
 class AblationLM(LanguageModel):
+    cfg: AblationConfig
+
     def __init__(self, cfg: AblationConfig):
         super().__init__(cfg, (AblationBlock(cfg) for _ in range(cfg.layers)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulty
 import pytest
+import torch
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -11,6 +12,15 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PSPIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_threads():
+    """A test that asks for more threads does not slow down those that come after it."""
+    threads = torch.get_num_threads()
+    yield
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 import pytest
@@ -62,6 +61,17 @@ def spin_inputs(n, D, dtype=torch.float64, scale=0.3, seed=0) -> list[Tensor]:
     return [x.to(dtype) for x in (z, codes * scale * 4 / D**0.5, gamma)]
 
 
+def jacobians(z, w_int, gamma, y) -> Tensor:
+    """dY_k / dY_{k-1} at y, for each token: [n, D, D], by autograd."""
+    from pspin_lite import attractor
+
+    def step(drive: Tensor):
+        return lambda row: attractor.spin(drive + (gamma * row) @ w_int.T)
+
+    jacobian = torch.autograd.functional.jacobian
+    return torch.stack([jacobian(step(drive), row) for drive, row in zip(z, y, strict=True)])
+
+
 def with_grads(function, inputs: list[Tensor], seed=1) -> dict[str, Tensor]:
     """Outputs and the gradients of a random linear combination of all of them with respect to every floating input."""
     inputs = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
@@ -70,8 +80,8 @@ def with_grads(function, inputs: list[Tensor], seed=1) -> dict[str, Tensor]:
     rng = torch.Generator().manual_seed(seed)
     total = sum((y.double() * torch.randn(y.shape, generator=rng, dtype=torch.float64)).sum() for y in outputs)
     grads = torch.autograd.grad(total, [x for x in inputs if x.requires_grad], allow_unused=True)
-    found = {f"output {i}": y.detach() for i, y in enumerate(outputs)}
-    return found | {f"gradient {i}": torch.zeros(()) if x is None else x for i, x in enumerate(grads)}
+    result = {f"output {i}": y.detach() for i, y in enumerate(outputs)}
+    return result | {f"gradient {i}": torch.zeros(()) if x is None else x for i, x in enumerate(grads)}
 
 
 def error(a: Tensor, b: Tensor) -> float:
@@ -82,9 +92,9 @@ def error(a: Tensor, b: Tensor) -> float:
     return difference / max(b.double().abs().max().item(), 1e-300) if difference else 0.0
 
 
-def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
-    assert found.keys() == expected.keys()
-    errors = {name: error(found[name], expected[name]) for name in expected}
+def assert_same(result: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float) -> None:
+    assert result.keys() == expected.keys()
+    errors = {name: error(result[name], expected[name]) for name in expected}
     wrong = {name: f"{e:.1e}" for name, e in errors.items() if not e <= tolerance}
     assert not wrong, f"relative errors above {tolerance:g}: {wrong}"
 
@@ -110,12 +120,15 @@ def plant(package: Path, file: str, right: str, wrong: str) -> str:
 
 
 # Processes are forked from one that has imported what takes long: a second instead of five
-forked = multiprocessing.get_context("forkserver")
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"  # Windows cannot fork
+forked = multiprocessing.get_context(METHOD)
 forked.set_forkserver_preload(["torch", "numpy", "hypothesis", "pytest", "datasets", "pyarrow.parquet"])
 
 
 def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
     """pytest in a process of its own that finds packages in the folder `packages` first."""
+    from multiprocessing.reduction import DupFd  # not on Windows
+
     plain = dict(PYTHONDONTWRITEBYTECODE="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     environment = dict(PYTHONPATH=str(packages)) | plain | environment
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as scratch:

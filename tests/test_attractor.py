@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from helpers import assert_same, error, message, spin_inputs, with_grads
+from helpers import assert_same, error, jacobians, message, spin_inputs, with_grads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,14 +27,6 @@ def paper_forward(z, w_int, gamma, steps):
             h = torch.stack([drive[a] + sum(w_int[a, i] * gamma[i] * y[i] for i in range(D)) for a in range(2 * D)])
         rows.append([math.tanh(h[i]) / (1 + math.exp(-h[D + i])) for i in range(D)])
     return torch.tensor(rows, dtype=z.dtype)
-
-
-def jacobians(z, w_int, gamma, y):
-    """dY_k / dY_{k-1} at y, for each token: [n, D, D], by autograd."""
-    step = lambda y_row, z_row: attractor.spin(z_row + (gamma * y_row) @ w_int.T)  # noqa: E731
-    return torch.stack(
-        [torch.autograd.functional.jacobian(lambda a, b=b: step(a, b), row) for row, b in zip(y, z, strict=True)]
-    )
 
 
 @pytest.mark.eq("spin-output", "spin-field", "spin-split")
@@ -88,8 +80,8 @@ def test_gradient_is_the_papers_series(steps):
         dz[t] = torch.cat([V * phi_u[t], V * phi_g[t]])
         dw += torch.outer(dz[t], gamma * y[t].detach())
         dgamma += (dz[t] @ w_int) * y[t].detach()
-    for found, expected in zip((x.grad for x in args), (dz, dw, dgamma), strict=True):
-        assert error(found, expected) < 1e-12
+    for result, expected in zip((x.grad for x in args), (dz, dw, dgamma), strict=True):
+        assert error(result, expected) < 1e-12
 
 
 @pytest.mark.eq("neumann", "spin-grad")
@@ -130,9 +122,9 @@ def test_float32_is_close_to_float64():
 
 
 def test_without_steps_the_couplings_have_no_part():
-    found = with_grads(lambda *x: equilibrium(*x, 0), spin_inputs(3, 4))
-    assert_same(found, with_grads(lambda *x: unrolled(*x, 0), spin_inputs(3, 4)), 1e-12)
-    assert not found["gradient 1"].any()
+    result = with_grads(lambda *x: equilibrium(*x, 0), spin_inputs(3, 4))
+    assert_same(result, with_grads(lambda *x: unrolled(*x, 0), spin_inputs(3, 4)), 1e-12)
+    assert not result["gradient 1"].any()
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])

@@ -81,6 +81,6 @@ except ValueError as error:
 
 @pytest.mark.fault(19)
 def test_without_triton():
-    found = subprocess.run([sys.executable, "-W", "error", "-c", ABSENT], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr[-2000:]
-    assert "backend: got 'triton', expected 'auto' or 'torch' on this machine" in found.stdout
+    result = subprocess.run([sys.executable, "-W", "error", "-c", ABSENT], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "backend: got 'triton', expected 'auto' or 'torch' on this machine" in result.stdout

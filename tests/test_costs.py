@@ -32,8 +32,8 @@ def test_table_of_the_p_spin_models(name, rows, total):
     table = ps.footprint(ps.preset(name))
     for row, (millions, bits, mb) in rows.items():
         assert (round(table[row].params / 1e6, 2), table[row].bits, round(table[row].mb, 2)) == (millions, bits, mb)
-    found = (table.params, round(table.params / 1e6, 2), round(table.mb, 2), round(table.uncompressed_mb, 2))
-    assert found == total
+    result = (table.params, round(table.params / 1e6, 2), round(table.mb, 2), round(table.uncompressed_mb, 2))
+    assert result == total
     assert table["ternary MLP"].uncompressed_bits / table["ternary MLP"].bits == 8  # the paper's 8x
     assert all(f"{value:.2f}" in str(table) for value in total[2:])
 

@@ -83,14 +83,14 @@ def test_loaded_model_computes_what_the_trained_one_does(cfg, products, tmp_path
     assert loaded.cfg == cfg
     tokens = torch.randint(cfg.vocab, (3, 40), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        found, near, exact = loaded(tokens), model(tokens), rounded(model)(tokens)
-        assert error(found, near) < 5e-3
-        assert error(found, exact) < (2e-6 if products == "float32" else 2e-4)
+        result, near, exact = loaded(tokens), model(tokens), rounded(model)(tokens)
+        assert error(result, near) < 5e-3
+        assert error(result, exact) < (2e-6 if products == "float32" else 2e-4)
         assert loaded.loss(tokens, tokens).item() == pytest.approx(model.loss(tokens, tokens).item(), rel=1e-4)
     logits, state = loaded.prefill(tokens[:, :30])
     for t in range(30, 40):
         logits, state = loaded.step(tokens[:, t], state)
-    assert error(logits, found[:, -1]) < 1e-5, "one token at a time"
+    assert error(logits, result[:, -1]) < 1e-5, "one token at a time"
 
 
 def test_no_token_changes_another(fast, path):
@@ -110,12 +110,12 @@ def test_two_digits_are_worth_sixteen_bits(fast):
     x[0, 0] = 0.0
     layer = fast_linear.TernaryCodes(codes, torch.tensor(0.37))
     assert layer.packed is not None
-    found, exact = layer(x), x.double() @ (codes.double() * float(torch.tensor(0.37))).T
-    assert found.shape == (2, 3, 30)
+    result, exact = layer(x), x.double() @ (codes.double() * float(torch.tensor(0.37))).T
+    assert result.shape == (2, 3, 30)
     for i in range(2):
         for j in range(3):
-            assert error(found[i, j], exact[i, j]) < 1e-4
-    assert torch.equal(layer(x[:, 1:2]), found[:, 1:2]), "to the bit, whatever else is in the batch"
+            assert error(result[i, j], exact[i, j]) < 1e-4
+    assert torch.equal(layer(x[:, 1:2]), result[:, 1:2]), "to the bit, whatever else is in the batch"
     assert torch.equal(layer.quantized(), codes * torch.tensor(0.37)), "and out again, to look at"
 
 
@@ -192,8 +192,8 @@ def test_same_logits_to_the_bit_in_a_process_with_torch_and_safetensors_alone(na
     deploy.export(made(cfg), tmp_path / "x", IDENTITY)
     command = [sys.executable, "-c", ALONE, str(tmp_path / "x"), inspect.getsource(answers)]
     threads = os.environ | dict(OMP_NUM_THREADS=str(torch.get_num_threads()))
-    found = subprocess.run(command, capture_output=True, text=True, env=threads, timeout=120, check=False)
-    assert found.stdout.strip() == answers(tmp_path / "x"), found.stderr
+    result = subprocess.run(command, capture_output=True, text=True, env=threads, timeout=120, check=False)
+    assert result.stdout.strip() == answers(tmp_path / "x"), result.stderr
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ TENSORS = {
 ABOUT = {"config": '{"width": 3}', "note": 'é\n"quoted"'}
 
 
-def same(found: dict, expected: dict) -> bool:
-    return files.tensors_sha256(found) == files.tensors_sha256(expected)
+def same(result: dict, expected: dict) -> bool:
+    return files.tensors_sha256(result) == files.tensors_sha256(expected)
 
 
 def only(folder: Path) -> list[str]:
@@ -153,9 +153,9 @@ for write in (lambda: files.write_tensors(sys.argv[1], {"w": torch.ones(4096)}),
 def test_disk_full_by_a_real_limit(written):
     note = written.parent / "x.json"
     files.write_json(note, {"kept": 1})
-    found = run(LIMITED, written, note)
-    lines = found.stdout.splitlines()
-    assert len(lines) == 2, found.stderr
+    result = run(LIMITED, written, note)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2, result.stderr
     for line, path in zip(lines, (written, note), strict=True):
         assert line.startswith(f"{path}: could not be written: no space left")
     assert same(files.read_tensors(written)[0], TENSORS), "the old file is intact"
@@ -239,17 +239,17 @@ class Bomb:
 
 def bombs(folder: Path) -> dict[str, bytes]:
     bomb = Bomb(folder / "sentinel")
-    found = {f"pickle {p}": pickle.dumps(bomb, protocol=p) for p in range(pickle.HIGHEST_PROTOCOL + 1)}
+    result = {f"pickle {p}": pickle.dumps(bomb, protocol=p) for p in range(pickle.HIGHEST_PROTOCOL + 1)}
     torch.save({"w": torch.ones(2), "x": bomb}, folder / "zip")
-    found["torch zip"] = (folder / "zip").read_bytes()
+    result["torch zip"] = (folder / "zip").read_bytes()
     torch.save(bomb, folder / "legacy", _use_new_zipfile_serialization=False)
-    found["torch legacy"] = (folder / "legacy").read_bytes()
+    result["torch legacy"] = (folder / "legacy").read_bytes()
     with zipfile.ZipFile(folder / "plain", "w") as archive:
         archive.writestr("data.pkl", pickle.dumps(bomb))
-    found["zip"] = (folder / "plain").read_bytes()
+    result["zip"] = (folder / "plain").read_bytes()
     # Made to look like safetensors at its eighth byte
-    found["disguised"] = b"\x80\x02" + b"\0" * 6 + b"{" + pickle.dumps(bomb) + b" " * 1000
-    return found
+    result["disguised"] = b"\x80\x02" + b"\0" * 6 + b"{" + pickle.dumps(bomb) + b" " * 1000
+    return result
 
 
 @pytest.mark.fault(11)
@@ -385,9 +385,9 @@ print(refused, slowest < 2, grown < 64 << 10)
 @pytest.mark.fault(12)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited by way of /proc")
 def test_mutated_files_are_our_error_within_bounded_memory_and_time(written):
-    found = run(FUZZ, written)
-    refused, quick, small = found.stdout.split() or ("0", "", found.stderr)
-    assert (quick, small) == ("True", "True"), found.stdout + found.stderr
+    result = run(FUZZ, written)
+    refused, quick, small = result.stdout.split() or ("0", "", result.stderr)
+    assert (quick, small) == ("True", "True"), result.stdout + result.stderr
     assert int(refused) > 4000
 
 
@@ -508,7 +508,7 @@ def test_what_cannot_be_written_names_the_path(tmp_path):
 
 @pytest.mark.fault(13)
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("result", "words"),
     [
         ({"a": (2, 3)}, ["missing b"]),
         ({"a": (2, 3), "b": (4,), "c": (1,), "d": (1,)}, ["unexpected c", "unexpected d"]),
@@ -519,11 +519,11 @@ def test_what_cannot_be_written_names_the_path(tmp_path):
     ],
     ids=["missing", "extra", "transposed", "shape", "compiled", "parallel"],
 )
-def test_names_that_do_not_fit_are_listed(found, words):
+def test_names_that_do_not_fit_are_listed(result, words):
     expected = {"a": ((2, 3), torch.float32), "b": ((4,), torch.float32)}
     files.check_tensors("x", {name: torch.zeros(shape) for name, (shape, _) in expected.items()}, expected)
     with pytest.raises(FileError) as raised:
-        files.check_tensors("x", {name: torch.zeros(shape) for name, shape in found.items()}, expected)
+        files.check_tensors("x", {name: torch.zeros(shape) for name, shape in result.items()}, expected)
     assert all(word in str(raised.value) for word in words), str(raised.value)
     assert str(raised.value).count("a is") == sum("a is" in word for word in words)
     with pytest.raises(FileError, match=r"b is torch\.float16"):

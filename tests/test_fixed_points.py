@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from helpers import message, spin_inputs, with_grads
+from helpers import jacobians, message, spin_inputs, with_grads
 
 import pspin_lite as ps
 from pspin_lite import attractor
@@ -17,19 +17,11 @@ from pspin_lite.attractor import unrolled
 from pspin_lite.fixed_points import lipschitz_bound, residuals, spectral_radius
 
 
-def jacobians(z, w_int, gamma, y):
-    """dY_k / dY_{k-1} at y, for each token: [n, D, D], by autograd."""
-    step = lambda y_row, z_row: attractor.spin(z_row + (gamma * y_row) @ w_int.T)  # noqa: E731
-    return torch.stack(
-        [torch.autograd.functional.jacobian(lambda a, b=b: step(a, b), row) for row, b in zip(y, z, strict=True)]
-    )
-
-
 def test_residuals_are_relative_changes():
     z, w_int, gamma = spin_inputs(20, 8)
-    found = residuals(z, w_int, gamma, 6)
+    result = residuals(z, w_int, gamma, 6)
     ys = [unrolled(z, w_int, gamma, k) for k in range(7)]
-    assert found.tolist() == pytest.approx([((b - a).norm() / b.norm()).item() for a, b in pairwise(ys)])
+    assert result.tolist() == pytest.approx([((b - a).norm() / b.norm()).item() for a, b in pairwise(ys)])
     assert residuals(z, w_int, gamma, 0).shape == (0,)
 
 
@@ -38,11 +30,11 @@ def test_spectral_radius_is_the_largest_eigenvalue(seed):
     z, w_int, gamma = spin_inputs(6, 12, seed=seed)
     J = jacobians(z, w_int, gamma, unrolled(z, w_int, gamma, 60))
     exact = torch.linalg.eigvals(J).abs().amax(-1)
-    found = spectral_radius(
+    result = spectral_radius(
         unrolled(z, w_int, gamma, 60).view(2, 3, -1), z.view(2, 3, -1), w_int, gamma, iterations=400
     )
-    assert found.shape == (2, 3)
-    assert found.flatten().tolist() == pytest.approx(exact.tolist(), rel=0.03)
+    assert result.shape == (2, 3)
+    assert result.flatten().tolist() == pytest.approx(exact.tolist(), rel=0.03)
 
 
 def test_lipschitz_bound_holds_and_is_the_largest_singular_value():
@@ -114,12 +106,12 @@ def test_verdicts_of_a_random_map():
 
 def test_paths_residuals_and_radii_are_the_packages():
     z, w_int, gamma = fp.random_map(0.5, 3.0)
-    found = fp.examine(z, w_int, gamma, K=5)
+    result = fp.examine(z, w_int, gamma, K=5)
     for k in (0, 1, 20):
-        assert np.allclose(found.path[k], attractor.unrolled(z, w_int, gamma, k))
+        assert np.allclose(result.path[k], attractor.unrolled(z, w_int, gamma, k))
     for t in (0, 7):
-        assert np.allclose(found.residual[:, t], fp.residuals(z[t : t + 1], w_int, gamma, fp.SHOWN), atol=1e-12)
-    assert found.radius == pytest.approx(
+        assert np.allclose(result.residual[:, t], fp.residuals(z[t : t + 1], w_int, gamma, fp.SHOWN), atol=1e-12)
+    assert result.radius == pytest.approx(
         fp.spectral_radius(attractor.unrolled(z, w_int, gamma, 200), z, w_int, gamma, 400).numpy(), rel=0.02
     )
 
@@ -164,10 +156,10 @@ def test_examine_agrees_with_the_gradient_of_everything():
     """The series' floor: with a converged forward pass its error falls to rounding."""
     inputs = fp.random_map(0.5, 0.8)
     assert fp.examine(*inputs, K=20).gradient_error[-1] < 1e-12
-    found = with_grads(lambda *x: attractor.equilibrium(*x, 20), inputs)
+    result = with_grads(lambda *x: attractor.equilibrium(*x, 20), inputs)
     expected = with_grads(lambda *x: attractor.unrolled(*x, 20), inputs)
     for name in expected:
-        assert torch.allclose(found[name], expected[name], atol=1e-9)
+        assert torch.allclose(result[name], expected[name], atol=1e-9)
 
 
 def test_gradient_error_by_each_reference():

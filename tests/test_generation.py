@@ -95,8 +95,8 @@ def test_same_text_in_another_process():
         "print(list(generate(model_of('p-spin'), [65, 66], 30, top_p=0.9, seed=7)))"
     )
     here = list(generate(model_of("p-spin"), [65, 66], 30, top_p=0.9, seed=7))
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert found.stdout.strip() == str(here), found.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.stdout.strip() == str(here), result.stderr
 
 
 def drawn(logits, n=2000, **how) -> dict[int, float]:
@@ -127,10 +127,10 @@ def drawn(logits, n=2000, **how) -> dict[int, float]:
     ids=str,
 )
 def test_what_is_drawn_and_how_often(how, expected):
-    found = drawn(torch.tensor([0.1, 0.5, 0.3, 0.1]).log(), **how)
-    assert found.keys() == expected.keys()
+    result = drawn(torch.tensor([0.1, 0.5, 0.3, 0.1]).log(), **how)
+    assert result.keys() == expected.keys()
     for i, share in expected.items():
-        assert abs(found[i] - share) < 4 * math.sqrt(share * (1 - share) / 2000) + 1e-9
+        assert abs(result[i] - share) < 4 * math.sqrt(share * (1 - share) / 2000) + 1e-9
 
 
 def test_what_cannot_be_is_never_drawn():

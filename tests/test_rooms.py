@@ -11,11 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # notebooks -> lessons, study, tools -> training -> data -> the root -> kernels
 FLOORS = {"kernels": 0, "": 1, "data": 2, "training": 3, "study": 4, "lessons": 4, "tools": 4}
-ENTRANCES = {
-    "pspin_lite.cli",
-    "pspin_lite._commands",
-    "pspin_lite.__main__",
-}  # they open every room; no room opens them
+ENTRANCES = {"pspin_lite.cli", "pspin_lite.__main__"}  # they open every room; no room opens them
 HEAVY = {"matplotlib", "IPython", "ipywidgets", "datasets"}  # not below the top floor
 ALLOWED = {("pspin_lite.data.corpora", "datasets"), ("pspin_lite.data.hub", "datasets")}  # where the hub is asked for
 ALLOWED |= {("pspin_lite.training.progress", "IPython")}  # to find out whether a notebook is watching

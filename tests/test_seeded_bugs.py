@@ -195,8 +195,8 @@ BUGS = [
     Bug(
         "last window lost",
         "data/sequences",
-        "count = -(-self.tokens // self.length)",
-        "count = self.tokens // self.length",
+        "count = -(-tokens // self.length)",
+        "count = tokens // self.length",
         DATA,
     ),
     Bug(
@@ -259,8 +259,8 @@ BUGS = [
     Bug(
         "a newer format taken for ours",
         "deploy",
-        "int(found[1])) != FORMAT",
-        "int(found[1])) < FORMAT",
+        "int(match[1])) != FORMAT",
+        "int(match[1])) < FORMAT",
         f"{DEPLOY}::test_a_file_that_does_not_fit_is_refused_with_the_reason",
     ),
     Bug("tokens share their digits' unit", "_fast_linear", ".abs().amax(-1, keepdim=True)", ".abs().amax()", DEPLOY),
@@ -281,7 +281,7 @@ BUGS = [
         'decode(b"")',
         f"{GENERATE}::test_what_is_not_utf8_is_shown",
     ),
-    Bug("hash not compared", "_files", "if found != wanted:", "if False:", FILES),
+    Bug("hash not compared", "_files", "if actual != wanted:", "if False:", FILES),
     Bug(
         "values looked up in the file",
         "_files",

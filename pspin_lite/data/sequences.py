@@ -69,9 +69,12 @@ class Packed:
     documents: int | None
     bytes: int | None  # of the text in UTF-8: the end tokens stand for none
     tokens: int | None
-    order, total = "shuffled", None
+    order: str = "shuffled"
+    total: int = 0  # sequences in all; for the other orders
 
-    def __init__(self, corpus, tokenizer, split: str, length: int, seed: int) -> None:
+    def __init__(
+        self, corpus: corpora.Corpus, tokenizer: tokenizers.Tokenizer, split: str, length: int, seed: int
+    ) -> None:
         self.corpus, self.tokenizer, self.split, self.length, self.seed = corpus, tokenizer, split, length, seed
         self._prepare()
 
@@ -97,7 +100,7 @@ class Packed:
     def sequence(self, n: int) -> np.ndarray:
         """[T+1] int64: the n-th sequence of the order, a function of seed and n."""
         checks.whole("n", n, 0)
-        long, N = self.length + 1, self.tokens
+        long, N = self.length + 1, len(self._tokens)
         if long > N:
             came = f"{self.length} where {self.corpus.name} {self.split} has {N} tokens"
             raise checks.wrong("length", came, f"at most {N - 1}, or more text")
@@ -167,13 +170,14 @@ class Packed:
 
         The first is predicted from an end token. With `limit`, that many windows, evenly spread over the split; the
         bytes they stand for are `data.tokenizer.byte_lengths[targets].sum()`."""
-        count = -(-self.tokens // self.length)
+        tokens = len(self._tokens)
+        count = -(-tokens // self.length)
         limit = count if limit is None else min(count, checks.whole("limit", limit, 1))
         for i in (j * count // limit for j in range(limit)):
-            a, b = i * self.length, min((i + 1) * self.length, self.tokens)
+            a, b = i * self.length, min((i + 1) * self.length, tokens)
             piece = np.take(self._tokens, np.arange(a - 1, b), mode="wrap")  # before the first comes the last, an end
-            piece = torch.from_numpy(piece.astype(np.int64))[None]  # [1, t+1]
-            yield piece[:, :-1], piece[:, 1:]
+            row = torch.from_numpy(piece.astype(np.int64))[None]  # [1, t+1]
+            yield row[:, :-1], row[:, 1:]
 
     def identity(self) -> dict:
         """What a run records, and compares when it goes on."""
@@ -183,6 +187,11 @@ class Packed:
             **{name: getattr(self, name) for name in ("split", "length", "seed", "documents", "bytes", "tokens")},
             "order": ORDER if self.order == "shuffled" else f"{self.order} of {self.total}",
         }
+
+    @property
+    def bytes_per_token(self) -> float | None:
+        """On average; None for a stream, whose size is not known."""
+        return self.bytes / self.tokens if self.bytes and self.tokens else None
 
     def __getstate__(self) -> dict:
         """For a worker that is not a fork: the file's name in place of its content."""
@@ -199,7 +208,7 @@ class Packed:
     def __str__(self) -> str:
         return (
             f"{self.corpus.name} {self.split}, tokenizer {self.tokenizer}: {self.documents:,} documents, "
-            f"{self.bytes:,} bytes, {self.tokens:,} tokens, {self.bytes / self.tokens:.2f} bytes a token"
+            f"{self.bytes:,} bytes, {self.tokens:,} tokens, {self.bytes_per_token:.2f} bytes a token"
         )
 
 
@@ -210,6 +219,8 @@ class Streamed(Packed):
     exact by construction, at the price of reading and tokenising all that came before (with BPE 2 to 3 MB of text a
     second: after 8,000 sequences of 1,024 tokens, a quarter of a minute). `datasets`' own state_dict would be quick,
     but behind a shuffle it repeats some documents and loses others. One worker is enough; more read the same again."""
+
+    corpus: corpora.Stream
 
     def _prepare(self) -> None:
         self.documents = self.bytes = self.tokens = None
@@ -237,8 +248,8 @@ class Streamed(Packed):
     def _steps(self, wanted: Iterator[range]) -> Iterator[torch.Tensor]:
         stream = enumerate(self._all())
         for numbers in wanted:
-            mine = itertools.dropwhile(lambda pair, first=numbers[0]: pair[0] < first, stream)
-            yield torch.from_numpy(np.stack([tokens for _, tokens in itertools.islice(mine, len(numbers))]))
+            mine = (tokens for n, tokens in stream if n >= numbers[0])
+            yield torch.from_numpy(np.stack(list(itertools.islice(mine, len(numbers)))))
 
     def windows(self, limit: int | None = None) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         raise checks.wrong("split", f"{self.split!r}, a stream without end", '"valid"')

@@ -21,14 +21,14 @@ def find(path: Path) -> list[Path]:
         inside = (
             p for p in path.rglob("*") if p.is_file() and not any(s.startswith(".") for s in p.relative_to(path).parts)
         )
-        found = sorted(
+        paths = sorted(
             (p for p in inside if p.suffix.lower() in SUFFIXES), key=lambda p: p.relative_to(path).as_posix()
         )
     else:
-        found = [path] if path.suffix.lower() in SUFFIXES else []
-    if not found:
+        paths = [path] if path.suffix.lower() in SUFFIXES else []
+    if not paths:
         raise checks.wrong("corpus", repr(str(path)), f"a file, or a folder with files, of {', '.join(SUFFIXES)}")
-    return found
+    return paths
 
 
 def _txt(path: Path) -> Iterator[tuple[str, str]]:

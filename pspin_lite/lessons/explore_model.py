@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from .. import _checks as checks
 from ..attractor import spin
+from ..data.tokenizers import Tokenizer
 from ..fixed_points import attractors
 from ..generation import check_tokenizer, choose
 from ..language_model import LanguageModel
@@ -99,7 +100,7 @@ def varied(model: LanguageModel, points: Sequence[Point]) -> Iterator[list[Varie
 
 def measure(
     model: LanguageModel,
-    tokenizer,
+    tokenizer: Tokenizer,
     tokens: Tensor,
     targets: Tensor,
     points: Sequence[Point] = GRID,
@@ -124,7 +125,9 @@ def _same_as(point: Point) -> Point:
     return point if point[1] else (0, 0.0)
 
 
-def write(model: LanguageModel, tokenizer, points: Sequence[Point], prompt: str, length: int) -> dict[Point, str]:
+def write(
+    model: LanguageModel, tokenizer: Tokenizer, points: Sequence[Point], prompt: str, length: int
+) -> dict[Point, str]:
     """A completion at each point, all of them side by side in one batch."""
     rngs = [torch.Generator().manual_seed(SEED) for _ in points]
     ids = torch.as_tensor(tokenizer.encode(prompt)).long().expand(len(points), -1)
@@ -142,7 +145,7 @@ def write(model: LanguageModel, tokenizer, points: Sequence[Point], prompt: str,
     return found
 
 
-def _check(model: LanguageModel, tokenizer, points: Sequence[Point]) -> None:
+def _check(model: LanguageModel, tokenizer: Tokenizer, points: Sequence[Point]) -> None:
     if not isinstance(model, LanguageModel) or not all(hasattr(block, "attractor") for block in model.blocks):
         raise checks.wrong("model", type(model).__name__, "a p-spin model, from build, deploy.load or a run")
     if model.cfg.tol is not None:
@@ -168,11 +171,11 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     bits = [seen.bits for seen in grid.values()]
     low, high = math.floor(10 * min(bits)) / 10, math.ceil(10 * max(bits)) / 10
     ticks = tuple(round(low + 0.1 * i, 1) for i in range(round(10 * (high - low)) + 1))
-    title, place = "loss, a line for each factor (blue: this one)", (0.075, 0.17, 0.40, 0.69)
+    title, place = "loss, a line for each factor (blue: your choice)", (0.075, 0.17, 0.40, 0.69)
     loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
-    title, place = "steps to settle (hollow: model as it is)", (0.625, 0.17, 0.355, 0.69)
+    title, place = f"steps until a step changes less than {100 * SETTLED:g}%", (0.625, 0.17, 0.355, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
-    steps = Panel(place, title, "layer", "steps", **axis, yticklabels=("0", "10", "20", "30", "more"))
+    steps = Panel(place, title, "layer", "steps (○: as it is)", **axis, yticklabels=("0", "10", "20", "30", "more"))
 
     ends = _apart({factor: grid[max(k for k, f in grid if f == factor), factor].bits for factor in factors}, high - low)
 
@@ -190,8 +193,9 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             figure.add_line(0, here, line, colour, **how)
             figure.add_text(0, 1.06 * Ks[-1], ends[factor], f"× {factor:g}", colour)
         figure.add_line(0, [K], [now.bits], RED, width=0, dot=5)
-        for seen, colour, how in ((before, GREY, dict(filled=False, dot=5)), (now, RED, dict(dot=3))):
-            figure.add_line(1, range(layers), [k or 36 for k in seen.steps], colour, width=1, **how)
+        for layer, count in enumerate(now.steps):
+            figure.add_line(1, [layer, layer], [0, count or 36], RED, width=12)
+        figure.add_line(1, range(layers), [k or 36 for k in before.steps], GREY, width=0, dot=5, filled=False)
         same = next((i for i, (a, b) in enumerate(zip(now.text, before.text, strict=False)) if a != b), None)
         return figure, {
             "bits per byte": f"{now.bits:.3f}",
@@ -205,8 +209,21 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
 
 
 def _apart(ends: dict[float, float], height: float) -> dict[float, float]:
-    """Where the names of lines stand that end so (their upper edge): in order, and with room for each."""
-    places, last = {}, -math.inf
+    """Where the names of lines are that end so (their upper edge): in order, with room for each, and as close to their
+    lines as that allows. Names that would overlap form a group around the middle of their lines."""
+    room, groups = height / 14, []
     for factor in sorted(ends, key=ends.get):
-        places[factor] = last = max(ends[factor] + height / 30, last + height / 15)
-    return places
+        groups.append([factor])
+        while len(groups) > 1 and _lowest(groups[-1], ends, room) - _lowest(groups[-2], ends, room) < room * len(
+            groups[-2]
+        ):
+            last = groups.pop()
+            groups[-1] += last
+    return {
+        factor: _lowest(group, ends, room) + i * room + room / 2 for group in groups for i, factor in enumerate(group)
+    }
+
+
+def _lowest(group: list[float], ends: dict[float, float], room: float) -> float:
+    """Middle of a group's lowest name."""
+    return sum(ends[factor] for factor in group) / len(group) - room * (len(group) - 1) / 2

@@ -1,11 +1,16 @@
-"""Blocks and decays as the reader writes them in notebook 02, for the notebooks that go on from there."""
+"""Blocks and decays as the reader writes them in notebook 02, for the notebooks that go on from there; and how notebook
+03 compares gradients."""
 
 from __future__ import annotations
 
 from pspin_kernels import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
 
+from collections.abc import Callable, Sequence
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 
 @triton.jit
@@ -23,16 +28,58 @@ def store_rows(x, block, first, T, d, C: tl.constexpr, W: tl.constexpr):
 
 
 @triton.jit
+def load_chunk(q_ptr, k_ptr, v_ptr, g_ptr, head, first, T, d, C: tl.constexpr, WIDTH: tl.constexpr):
+    at, t = head * T * d, first + tl.arange(0, C)
+    q = load_rows(q_ptr + at, first, T, d, C, WIDTH)
+    k = load_rows(k_ptr + at, first, T, d, C, WIDTH)
+    v = load_rows(v_ptr + at, first, T, d, C, WIDTH)
+    return q, k, v, tl.load(g_ptr + head * T + t, mask=t < T, other=0.0)
+
+
+@triton.jit
 def decay_mask(g, C: tl.constexpr):  # [C] → [C, C]
     i = tl.arange(0, C)
-    after_j = tl.where(i[:, None] > i[None, :], g[:, None], 0.0)  # [c, j]: g_c where c > j
+    after_j = tl.where(i[:, None] > i[None, :], g[:, None], 0.0)  # g_i where i > j
     segment = tl.cumsum(after_j, 0)
     return tl.where(i[:, None] >= i[None, :], tl.exp(segment), 0.0)
 
 
 @triton.jit
-def decays(G, C: tl.constexpr):  # [C] → what is left from the chunk's start, and to its end: [C] twice
+def decays(g, C: tl.constexpr):  # what is left from the chunk's start, and to its end
     i = tl.arange(0, C)
-    from_start = tl.sum(tl.where(i[None, :] <= i[:, None], G[None, :], 0.0), 1)
-    to_end = tl.sum(tl.where(i[None, :] > i[:, None], G[None, :], 0.0), 1)  # no subtraction
-    return tl.exp(from_start), tl.exp(to_end)
+    from_start = tl.sum(tl.where(i[None, :] <= i[:, None], g[None, :], 0.0), 1)
+    to_end = tl.sum(tl.where(i[None, :] > i[:, None], g[None, :], 0.0), 1)
+    return tl.exp(from_start), tl.exp(to_end)  # e^S, e^(S_C - S): [C] each
+
+
+def heads_first(form: Callable, **options: object) -> Callable:
+    """A form of pspin_lite.state_space for q, k, v [H,T,d], g [H,T], h [H,d,d], or for one head without the H."""
+
+    def call(q: Tensor, k: Tensor, v: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        single = q.ndim == 2
+        tensors = [x[None] if single else x for x in (q, k, v, g, h)]
+        o, end = form(*(x.transpose(0, 1)[None] for x in tensors[:4]), state=tensors[4][None], **options)
+        o, end = o[0].transpose(0, 1), end[0]
+        return (o[0], end[0]) if single else (o, end)
+
+    return call
+
+
+NAMES = ("o", "h", "dq", "dk", "dv", "dg", "dh")
+
+
+def differentiate(function: Callable, inputs: Sequence[Tensor], do: Tensor, dh: Tensor) -> dict[str, Tensor]:
+    """Outputs of function(q, k, v, g, h), and by autograd the gradients of its inputs when those of o and h are given:
+    the entries of NAMES."""
+    inputs = [x.detach().clone().requires_grad_() for x in inputs]
+    o, h = function(*inputs)
+    grads = torch.autograd.grad((o * do).sum() + (h * dh).sum(), inputs)
+    return dict(zip(NAMES, (o.detach(), h.detach(), *grads), strict=True))
+
+
+def compare_all(what: str, mine: dict[str, Tensor], reference: dict[str, Tensor], tolerance: float = 1e-5) -> None:
+    """Raises unless all entries agree within `tolerance` of the largest number in each."""
+    for name, expected in reference.items():
+        error = (mine[name] - expected).abs().max() / expected.abs().max()
+        assert error <= tolerance, f"{what}: {name} is off by {error:.1e} of its largest entry"
+    print(f"✓ {what}: {', '.join(reference)}")

@@ -8,7 +8,7 @@ and values for the table beneath it. It knows nothing of widgets, so that tests 
 
 A figure is sent as SVG text into an HTML widget whose height is fixed: no flicker, no jump. What goes wrong in a
 slider's callback appears in no cell of a notebook; here it is shown where the figure was. Readers without a running
-kernel (on the web) see the picture and the table that `show` puts beneath the widget.
+kernel (on the web) move the live form that `show` puts beneath the widget, or see a still picture and a table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import ipywidgets as ipw
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
-from . import show as show_figure
+from . import image, live
 from .figures.live import LiveFigure, Passage
 from .figures.style import styled
 
@@ -44,7 +44,7 @@ def table(numbers: Mapping[str, object]) -> str:
     passages = {name: value for name, value in numbers.items() if isinstance(value, Passage)}
     cells = "".join(
         f'<td style="padding:0 1.2em 0 0">{html.escape(name)}<br><b data-name="{html.escape(name)}">'
-        f"{html.escape(value if isinstance(value, str) else format(value, '.3g'))}</b></td>"
+        f"{html.escape(write(value))}</b></td>"
         for name, value in numbers.items()
         if name not in passages
     )
@@ -57,9 +57,16 @@ def table(numbers: Mapping[str, object]) -> str:
     return f'<table style="font-size:90%"><tr>{cells}</tr></table>' + lines
 
 
+def write(value: object) -> str:
+    """Texts as they are, numbers with three digits; those of the smallest are rounding errors, and not shown."""
+    if isinstance(value, str):
+        return value
+    return f"< {live.TINY:g}" if 0 < abs(value) < live.TINY else format(value, ".3g")
+
+
 def _marked(text: Passage) -> str:
-    """On one line, whatever it holds, so that nothing beneath it moves."""
-    shown = [html.escape(letter if letter.isprintable() else "␣" if letter != "\n" else "⏎") for letter in text]
+    """On one line, so that nothing beneath it moves."""
+    shown = list(map(html.escape, text.printable()))
     if text.mark is not None and text.mark < len(shown):
         shown[text.mark] = f"<mark>{shown[text.mark]}</mark>"
     return "".join(shown)
@@ -95,13 +102,14 @@ class Explorer(ipw.VBox):
             self.numbers.value = f'<pre class="widget-error">{html.escape(f"{type(error).__name__}: {error}")}</pre>'
 
     def show(self, alt: str) -> None:
-        """The widget, and beneath it what a reader without a kernel sees. `alt` describes the figure."""
+        """The widget, and beneath it what a reader without a kernel sees: a live form (lessons/live), or a still
+        picture. `alt` describes the figure."""
         display(self)
         figure, numbers = self.draw(**self.values())
         at = ", ".join(f"{name} = {value}" for name, value in self.values().items())
-        display(HTML(f"<p><small>Without a running kernel, a still picture at {html.escape(at)}:</small></p>"))
-        show_figure(figure.still() if isinstance(figure, LiveFigure) else figure, alt)
-        display(HTML(table(numbers)))
+        picture = image(figure.still() if isinstance(figure, LiveFigure) else figure, alt)
+        still = f"<p><small>A still picture at {html.escape(at)}:</small></p>{picture}{table(numbers)}"
+        display(HTML(live.markup(self.draw, self.controls, alt, still)))
 
     def __repr__(self) -> str:  # what viewers without widgets print
         return f"Explorer of {', '.join(self.controls)}"

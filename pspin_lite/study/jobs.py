@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import torch
 
@@ -136,7 +137,7 @@ def _runs_of(arm: networks.Arm, planned: list[Job]) -> int:
     return len(networks.SEEDS) + (max(TRIES, len(planned)) if arm.tuned_as is None else 0)
 
 
-def work(only: list[str], out: Path, minutes: float | None = None, stop=None) -> tuple[int, str | None]:
+def work(only: list[str], out: Path, minutes: float | None = None, stop: Event | None = None) -> tuple[int, str | None]:
     """Runs what is missing. -> how many runs were finished, and what stopped it early. minutes: start no further run
     after them."""
     torch.set_num_threads(1)
@@ -161,7 +162,7 @@ def work(only: list[str], out: Path, minutes: float | None = None, stop=None) ->
     return done, None
 
 
-def _trained(job: Job, folder: Path, stop=None) -> tuple[Run, str | None]:
+def _trained(job: Job, folder: Path, stop: Event | None = None) -> tuple[Run, str | None]:
     """The run, and how it left the finite numbers if it did."""
     try:
         return training.train(job.cfg, folder, show=False, stop=stop, **job.settings), None

@@ -102,19 +102,20 @@ EQUATIONS = (
         id="neumann",
         number=12,
         where=IMPLICIT,
-        formula=r"$\lambda_n = \frac{\partial\mathcal L}{\partial y} + \gamma \odot \bigl([\lambda_{n-1}\varphi_u \mid \lambda_{n-1}\varphi_a]\,\widehat W_{\mathrm{int}}\bigr)$",
-        departure="The paper does not say where the series starts: we take $\\lambda_0 = \\partial\\mathcal L/\\partial y$. It calls the result exact; it is "
-        "exact only at a fixed point and for K → ∞, otherwise wrong by terms of the order $\\rho^K$ "
-        "($\\rho$: spectral radius).",
+        formula=r"$\lambda_n = \frac{\partial\mathcal L}{\partial y} + \gamma \odot "
+        r"\bigl([\lambda_{n-1}\varphi_u \mid \lambda_{n-1}\varphi_a]\,\widehat W_{\mathrm{int}}\bigr)$",
+        departure="The paper does not say where the series starts: we take "
+        "$\\lambda_0 = \\partial\\mathcal L/\\partial y$. It calls the result exact; it is exact only at a fixed point "
+        "and for $K \\to \\infty$, otherwise wrong by terms of the order $\\rho^{K+1}$ ($\\rho$: spectral radius).",
     ),
     Equation(
         id="spin-grad",
         number=None,
         where=IMPLICIT,
         formula=r"$\frac{\partial\mathcal L}{\partial f} = [\lambda_K\varphi_u \mid \lambda_K\varphi_a]$",
-        departure="The paper stops here. The rest follows: the gradient of $z$ is that of $f$; that of $A$ is the gradient of "
-        "$f$, transposed, times $y_K$; from $A$ come those of $W_{\\mathrm{int}}$ and $\\gamma$. $y_K$ stands where the "
-        "$K$-step map would have $y_{K-1}$.",
+        departure="The paper stops here. The rest follows: the gradient of $z$ is that of $f$; that of $A$ is the "
+        "gradient of $f$, transposed, times $y_K$; from $A$ come those of $W_{\\mathrm{int}}$ and $\\gamma$. $y_K$ "
+        "stands where the $K$-step map would have $y_{K-1}$.",
     ),
     Equation("head", None, "algorithms 1, 2", r"$\text{logits} = \bar x\,E^\top$"),
     Equation(
@@ -140,7 +141,8 @@ EQUATIONS = (
         number=16,
         where=COST,
         formula=r"$5 \cdot 16\,D^2 + 2\,(2 D I + 2 I^2)\ \text{bits per layer}$",
-        departure="Kept as it stands, but it leaves out $W_{\\mathrm{down}}$ ($D I$ numbers of 16 bits), which the paper's table counts.",
+        departure="Kept as it stands, but it leaves out $W_{\\mathrm{down}}$ ($D I$ numbers of 16 bits), which the "
+        "paper's table counts.",
     ),
     Equation(
         id="tab-baseline",
@@ -268,9 +270,9 @@ def page() -> str:
     lines = [
         "# The paper's equations, the code and the tests",
         "",
-        "Every equation of the paper in [our letters](letters.md), with the code that computes it and the tests that check "
-        "it. Numbers count the paper's displayed equations; “text” means running text, an algorithm or a table. In the "
-        "code, search for `Eq. <identifier>`. Written by `make docs` from `pspin_lite/tools/equations.py`.",
+        "Every equation of the paper in [our letters](letters.md), with the code that computes it and the tests that "
+        "check it. Numbers count the paper's displayed equations; “text” means running text, an algorithm or a table. "
+        "In the code, search for `Eq. <identifier>`. Written by `make docs` from `pspin_lite/tools/equations.py`.",
         "",
         "| # | identifier | paper | formula | code | tests |",
         "|---|---|---|---|---|---|",

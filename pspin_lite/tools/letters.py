@@ -43,7 +43,13 @@ GROUPS: dict[str, tuple[Letter, ...]] = {
         Letter(r"\ell", "layer", r"$1..L$", "a block", "l"),
     ),
     "State space": (
-        Letter("x", "x", r"$T \times D$", r"the stream; $\bar x$ is its norm of 1", r"X, \tilde X, \bar X"),
+        Letter(
+            "x",
+            "x",
+            r"$T \times D$",
+            r"the stream; $\bar x$ is $x$ scaled to root mean square 1",
+            r"X, \tilde X, \bar X",
+        ),
         Letter("q", "q", r"$T \times d$", "queries", "Q"),
         Letter("k", "k", r"$T \times d$", "keys", "K"),
         Letter("v", "v", r"$T \times d$", "values", "V"),
@@ -58,7 +64,9 @@ GROUPS: dict[str, tuple[Letter, ...]] = {
         Letter("W", "W, weight", "", r"a matrix; $\widehat W$ is the same, rounded to three values", "W, W^Q"),
         Letter("E", "embedding", r"$N \times D$", "embedding, and output head", r"W_{\mathrm{emb}}"),
         Letter("s", "s, scale", "", "scale of a ternary matrix", "s"),
-        Letter("A", "A", r"$2I \times I$", r"damped couplings $\widehat W_{\mathrm{int}}\operatorname{diag}\gamma$", ""),
+        Letter(
+            "A", "A", r"$2I \times I$", r"damped couplings $\widehat W_{\mathrm{int}}\operatorname{diag}\gamma$", ""
+        ),
     ),
     "Attractor": (
         Letter("z", "z", r"$T \times 2I$", "drive from outside", "Z"),
@@ -82,15 +90,15 @@ GROUPS: dict[str, tuple[Letter, ...]] = {
         Letter("m", "m", "", "a mean, or a plain count", ""),
     ),
 }
-FUNCTIONS = ("e", r"\sigma", r"\pi")  # the exponential, the sigmoid, 3.14
+FUNCTIONS = ("e", r"\sigma", r"\pi", "O")  # the exponential, the sigmoid, 3.14, the order of a cost
 
 _SILENT = re.compile(  # words, not letters
     r"\\(?:tag|text|mathrm|operatorname|textbf|begin|end|boxed|texttt)\*?\{[^{}]*\}|\{(?:aligned|cases|array)\}"
 )
 _LETTER = re.compile(r"\\mathcal\{? ?([A-Z])\}?|\\([a-zA-Z]+)|([A-Za-z])")
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi "
-    "omega ell Gamma Delta Theta Lambda Sigma Phi Psi Omega".split()
+_GREEK = re.compile(
+    r"alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega|ell"
+    r"|varepsilon|varphi|Gamma|Delta|Theta|Lambda|Sigma|Phi|Psi|Omega"
 )
 
 
@@ -106,7 +114,7 @@ def letters(tex: str) -> set[str]:
             result.add(rf"\mathcal {script}")
         elif latin:
             result.add(latin)
-        elif command in _GREEK:
+        elif _GREEK.fullmatch(command):
             result.add(f"\\{command}")
     return result
 
@@ -135,8 +143,9 @@ def table(group: str) -> str:
 def page() -> str:
     parts = [
         "# The letters",
-        "Every letter has one meaning throughout. A vector is a row, so a layer computes $x W^\\top$. The paper uses some "
-        "letters twice; the last column has its choice. Written by `make docs` from `pspin_lite/tools/letters.py`.",
+        "Every letter has one meaning throughout. A vector is a row, so a layer computes $x W^\\top$. The paper uses "
+        "some letters twice; the last column has its choice. `make docs` writes this page from "
+        "`pspin_lite/tools/letters.py`.",
     ]
     for group in GROUPS:
         parts += [f"## {group}", table(group)]

@@ -66,8 +66,8 @@ def save(root: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: 
 
 def forget_after(folder: Path) -> None:
     """Removes the checkpoints that are newer than this one."""
-    found = complete(folder.parent)
-    for newer in found[: found.index(folder)]:
+    folders = complete(folder.parent)
+    for newer in folders[: folders.index(folder)]:
         _remove(newer)
 
 
@@ -79,9 +79,9 @@ def _remove(folder: Path) -> None:
 
 def complete(root: Path) -> list[Path]:
     """Checkpoints with a manifest, the newest first."""
-    found = [path for path in root.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
-    found = [path for path in found if (path / MANIFEST).exists()]
-    return sorted(found, key=lambda path: int(path.name[5:]), reverse=True)
+    folders = [path for path in root.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
+    folders = [path for path in folders if (path / MANIFEST).exists()]
+    return sorted(folders, key=lambda path: int(path.name[5:]), reverse=True)
 
 
 def load(folder: str | Path) -> Checkpoint:
@@ -128,7 +128,7 @@ def newest(root: Path) -> Checkpoint | None:
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Empty before the first step."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{moment}/{names[parameter]}": kept[moment]
         for parameter, kept in optimizer.state.items()
@@ -136,21 +136,21 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
     }
 
 
-def restore(found: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def restore(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Puts weights and moments back where they came from; nothing is loaded unless all of it fits exactly."""
     parameters = dict(model.named_parameters())
     expected = {name: (tuple(p.shape), p.dtype) for name, p in parameters.items()}
-    files.check_tensors(found.folder / WEIGHTS, found.weights, expected)
+    files.check_tensors(checkpoint.folder / WEIGHTS, checkpoint.weights, expected)
     # AdamW knows no parameter before its first gradient: none at step 0, and W_int never has one if K = 0.
-    known = [name for name in parameters if f"step/{name}" in found.optimizer]
-    moments = {f"step/{name}": ((), torch.float32) for name in known}
+    known = [name for name in parameters if f"step/{name}" in checkpoint.optimizer]
+    moments: files.Expected = {f"step/{name}": ((), torch.float32) for name in known}
     moments |= {f"{moment}/{name}": expected[name] for name in known for moment in MOMENTS[1:]}
-    files.check_tensors(found.folder / OPTIMIZER, found.optimizer, moments)
+    files.check_tensors(checkpoint.folder / OPTIMIZER, checkpoint.optimizer, moments)
     with torch.no_grad():
         for name, parameter in parameters.items():
-            parameter.copy_(found.weights[name])
+            parameter.copy_(checkpoint.weights[name])
     names = {parameter: name for name, parameter in parameters.items()}
     order = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
     places = [i for i, name in enumerate(order) if name in known]
-    kept = {i: {moment: found.optimizer[f"{moment}/{order[i]}"] for moment in MOMENTS} for i in places}
+    kept = {i: {moment: checkpoint.optimizer[f"{moment}/{order[i]}"] for moment in MOMENTS} for i in places}
     optimizer.load_state_dict(optimizer.state_dict() | dict(state=kept))

@@ -3,6 +3,7 @@ does nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _checks as checks
+from ..language_model import LanguageModel
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,19 @@ def share(batch: int, world: World) -> int:
 class Loss(nn.Module):
     """The loss as a module's forward: that is the call DistributedDataParallel watches to average gradients."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: LanguageModel):
         super().__init__()
         self.model = model
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         return self.model.loss(tokens, targets)
 
+    def no_sync(self) -> contextlib.AbstractContextManager:
+        """One process has nothing to exchange."""
+        return contextlib.nullcontext()
 
-def parallel(model: nn.Module, world: World) -> nn.Module:
+
+def parallel(model: LanguageModel, world: World) -> Loss | nn.parallel.DistributedDataParallel:
     """(tokens, targets) -> loss, whose gradients are averaged over all processes."""
     loss = Loss(model)
     if world.size == 1:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import attractor, fixed_points
+from ..data.sequences import Packed
 from ..language_model import LanguageModel
 from . import metrics
 from .distributed import World
@@ -34,7 +35,7 @@ def evaluating(model: LanguageModel) -> Iterator[None]:
 
 def evaluate(
     model: LanguageModel,
-    data,
+    data: Packed,
     limit: int | None = None,
     world: World = World(),  # noqa: B008  frozen
     stop: Callable[[], bool] = lambda: False,
@@ -60,14 +61,14 @@ def evaluate(
 PLACES = 4  # in each window, in its second half
 
 
-def by_context(model: LanguageModel, data, limit: int | None = None) -> dict[str, list[float]]:
+def by_context(model: LanguageModel, data: Packed, limit: int | None = None) -> dict[str, list[float]]:
     """What context is worth: the same targets, predicted from exactly 1, 2, 4, .. tokens up to half a window, cut off
     from everything before. Four targets in each of `limit` windows that are spread over the split.
 
     -> context: how many tokens, and nats: the mean over the targets."""
     device, T = model.embedding.weight.device, data.length
     pairs = [(tokens, targets) for tokens, targets in data.windows(limit) if tokens.shape[1] == T]
-    tokens, targets = (torch.cat(found).to(device) for found in zip(*pairs, strict=True))  # [n,T]
+    tokens, targets = (x.to(device) for x in _joined(pairs))  # [n,T]
     places = [T - 1 - i * (T // 2) // PLACES for i in range(PLACES)]
     contexts, nats = [2**i for i in range(T.bit_length()) if 2**i <= T // 2], []
     wanted = targets[:, places].flatten()
@@ -84,11 +85,16 @@ def _together(windows: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor
     held: list[tuple[Tensor, Tensor]] = []
     for window in windows:
         if held and ((len(held) + 1) * window[0].numel() > TOGETHER or window[0].shape != held[0][0].shape):
-            yield tuple(torch.cat(parts) for parts in zip(*held, strict=True))
+            yield _joined(held)
             held = []
         held.append(window)
     if held:
-        yield tuple(torch.cat(parts) for parts in zip(*held, strict=True))
+        yield _joined(held)
+
+
+def _joined(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    tokens, targets = zip(*pairs, strict=True)
+    return torch.cat(tokens), torch.cat(targets)
 
 
 def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[str, list[float]]:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
+Handler = Callable[[int, FrameType | None], Any] | int | None
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -19,7 +23,7 @@ class Stop:
     def __init__(self, event: threading.Event | None = None):
         self.event = event or threading.Event()
         self.signal: int | None = None
-        self.before: dict[int, object] = {}
+        self.before: dict[int, Handler] = {}
 
     @property
     def asked(self) -> bool:
@@ -34,11 +38,11 @@ class Stop:
             self.before = {number: signal.signal(number, self._heard) for number in SIGNALS}
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
-    def _heard(self, number: int, frame) -> None:
+    def _heard(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:  # the second time
             raise SystemExit(128 + number) if number == signal.SIGTERM else KeyboardInterrupt
         self.signal = number

@@ -51,7 +51,7 @@ def shipped(name: str) -> Run:
     return Run(SHIPPED / checks.choice("source", name, [*names, "or the path of a run's folder or exported file"]))
 
 
-def export(run: Run, path: str | Path) -> int:
+def export(run: Run | Exported, path: str | Path) -> int:
     """Writes the run's model as it is deployed, and its tokenizer beside it; returns the size of the model's file."""
     run.tokenizer.save(tokenizer_beside(path))
     return deploy.export(run.model, path, run.tokenizer.identity())

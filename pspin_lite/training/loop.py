@@ -11,6 +11,7 @@ import functools
 import math
 import time
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from .. import _checks as checks
 from .. import _files as files
 from .. import config, fixed_points
 from ..data import tokenizers as tokenizing
+from ..model import Attractor
 from ..variants import build
 from . import checkpoint, distributed, evaluation, gradient_noise, interrupts, nonfinite, recipe
 from .progress import Progress
@@ -63,12 +65,11 @@ class Trainer:
         self.seconds = self.cpu_seconds = 0.0  # spent in training steps, over all starts; of this process
         self.recorded: set[str] = set()  # kinds of record that this step has from before a stop
         self.take_up()
-        self.loss = distributed.parallel(self.model, world)
-        if settings.compile:
-            self.loss = torch.compile(self.loss)
+        self.parallel = distributed.parallel(self.model, world)
+        self.loss: Callable[..., Tensor] = torch.compile(self.parallel) if settings.compile else self.parallel
         self.batches = self.train_data.batches(self.step, cfg.batch, world.rank, world.size, workers, cuda)
-        known = self.train_data.bytes and self.train_data.bytes / self.train_data.tokens  # not of a stream
-        self.progress = Progress(cfg.steps, self.step, known, show if world.first else False)
+        show = show if world.first else False
+        self.progress = Progress(cfg.steps, self.step, self.train_data.bytes_per_token, show)
         self.saved = time.monotonic()
 
     # Data
@@ -96,10 +97,10 @@ class Trainer:
     # Going on
 
     def take_up(self) -> None:
-        found = checkpoint.newest(self.run.folder / "checkpoints")
-        if found is not None:
-            checkpoint.restore(found, self.model, self.optimizer)
-            state = found.state
+        newest = checkpoint.newest(self.run.folder / "checkpoints")
+        if newest is not None:
+            checkpoint.restore(newest, self.model, self.optimizer)
+            state = newest.state
             self.step, self.tokens = state["step"], state["tokens"]
             self.seconds, self.cpu_seconds = state["seconds"], state["cpu_seconds"]
             torch.set_rng_state(torch.tensor(list(bytes.fromhex(state["generators"]["cpu"])), dtype=torch.uint8))
@@ -120,7 +121,7 @@ class Trainer:
     def save(self) -> None:
         if self.world.first:
             self.run.sync_metrics()
-            state = dict(step=self.step, tokens=self.tokens, seed=self.cfg.seed)
+            state: dict[str, object] = dict(step=self.step, tokens=self.tokens, seed=self.cfg.seed)
             state |= dict(seconds=self.seconds, cpu_seconds=self.cpu_seconds)
             state |= dict(threads=torch.get_num_threads(), torch=torch.__version__, device=self.device.type)
             state |= dict(config=config.to_dict(self.cfg), processes=self.world.size)
@@ -192,7 +193,7 @@ class Trainer:
         pieces = batch.split(self.micro)
         for i, piece in enumerate(pieces):
             apart = self.world.size > 1 and i < len(pieces) - 1  # gradients are exchanged with the last piece only
-            with self.loss.no_sync() if apart else contextlib.nullcontext():
+            with self.parallel.no_sync() if apart else contextlib.nullcontext():
                 with self.autocast():
                     loss = self.loss(piece[:, :-1], piece[:, 1:]) * (len(piece) / len(batch))
                 loss.backward()
@@ -211,7 +212,7 @@ class Trainer:
         raise nonfinite.NonFinite(f"{words}; first in {where}; {which}. The optimizer has not taken this step.")
 
     def attractor_steps(self) -> float | None:
-        reports = [module.report for module in fixed_points.attractors(self.model)]
+        reports = [layer.report for layer in fixed_points.attractors(self.model) if isinstance(layer, Attractor)]
         return sum(float(report.forward) for report in reports) / len(reports) if reports else None
 
     def cfg_tol(self) -> float | None:
@@ -257,9 +258,8 @@ class Trainer:
             return
         if since == 0 and self.step < self.cfg.steps:
             batch = next(self.train_data.batches(self.step, PROBE_SEQUENCES)).to(self.device)
-            self.run.record(
-                "noise", self.step, **gradient_noise.noise_scale(self.plain_loss, [*self.model.parameters()], batch)
-            )
+            noise = gradient_noise.noise_scale(self.plain_loss, [*self.model.parameters()], batch)
+            self.run.record("noise", self.step, **noise)
         split, data = next(iter(self.validation.items()))
         score = evaluation.evaluate(self.model, data, PROBE_WINDOWS)
         self.run.record("probe", self.step, split=split, nats_per_token=score["nats_per_token"])

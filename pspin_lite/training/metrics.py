@@ -28,10 +28,10 @@ def score(nats: float, tokens: int, bytes: int) -> dict[str, float]:
     checks.whole("bytes", bytes, 1)
     mean = float(nats) / tokens
     bits = float(nats) / math.log(2) / bytes
-    found = {"nats_per_token": mean, "perplexity": _exp(mean), "bits_per_byte": bits, "bytes_per_token": bytes / tokens}
+    rates = {"nats_per_token": mean, "perplexity": _exp(mean), "bits_per_byte": bits, "bytes_per_token": bytes / tokens}
     if bytes <= tokens:  # one token a byte: here the paper's estimate goes from bytes to subwords
-        return found | {"subword_nats_3_8": bits * math.log(2) * PAPER_BYTES}
-    return found | {"bits_per_byte_3_8": mean / math.log(2) / PAPER_BYTES}
+        return rates | {"subword_nats_3_8": bits * math.log(2) * PAPER_BYTES}
+    return rates | {"bits_per_byte_3_8": mean / math.log(2) / PAPER_BYTES}
 
 
 def _exp(x: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from typing import Any
 
 SMOOTH = 0.98  # weight of the past in the smoothed loss
 
@@ -15,10 +16,11 @@ class Progress:
     def __init__(self, total: int, start: int, bytes_a_token: float | None, show: bool | str = "auto"):
         watched = sys.stderr.isatty() or (_notebook() and not os.environ.get("CI"))
         self.speaks = show is not False
-        self.bar = None
+        self.bar: Any = None
         if show is True or (show == "auto" and watched):
             self.bar = _bar(total, start)
-        self.bytes_a_token, self.smooth, self.residual = bytes_a_token, None, math.nan
+        self.bytes_a_token, self.residual = bytes_a_token, math.nan
+        self.smooth: float | None = None
 
     def step(self, loss: float, norm: float, tokens_a_second: float, attractor_steps: float | None) -> None:
         self.smooth = loss if self.smooth is None else SMOOTH * self.smooth + (1 - SMOOTH) * loss
@@ -48,7 +50,7 @@ class Progress:
             self.bar.close()
 
 
-def _bar(total: int, start: int):
+def _bar(total: int, start: int) -> Any:
     """None where tqdm is not installed: then there are lines, as in a log."""
     try:
         from tqdm.auto import tqdm

@@ -24,11 +24,14 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import torch
 
 from .. import _files as files
 from .. import config
+from ..config import Config
+from ..data import corpora, sequences, tokenizers
 from ..language_model import LanguageModel
 from ..variants import build
 from . import checkpoint
@@ -46,8 +49,8 @@ class Run:
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.stopped: str | None = None  # by what, if training was stopped early
-        self._metrics = None
-        self._lock = None
+        self._metrics: IO[str] | None = None
+        self._lock: IO[str] | None = None
         self._model: LanguageModel | None = None
 
     # Reading
@@ -55,14 +58,14 @@ class Run:
     @property
     def config(self) -> dict:
         """What config.json holds: `model`, `training`."""
-        found = files.read_json(self.folder / "config.json")
-        if found.get("format") != FORMAT:
+        content = files.read_json(self.folder / "config.json")
+        if content.get("format") != FORMAT:
             advice = "read it with the version of pspin_lite that wrote it"
-            raise files.FileError(f"{self.folder}: format {found.get('format')!r}, expected {FORMAT}; {advice}")
-        return found
+            raise files.FileError(f"{self.folder}: format {content.get('format')!r}, expected {FORMAT}; {advice}")
+        return content
 
     @property
-    def cfg(self) -> config.Config:
+    def cfg(self) -> Config:
         return config.from_dict(self.config["model"])
 
     @property
@@ -76,8 +79,8 @@ class Run:
         path = self.folder / "metrics.jsonl"
         if not path.exists():
             return []
-        found = [floats(record) for record in _lines(path)]
-        return [record for record in found if kind in (None, record["kind"])]
+        records = [floats(record) for record in _lines(path)]
+        return [record for record in records if kind in (None, record["kind"])]
 
     @property
     def model(self) -> LanguageModel:
@@ -92,10 +95,10 @@ class Run:
 
                 self._model = deploy.load(deployed)
             else:
-                found = checkpoint.newest(self.folder / "checkpoints")
-                if found is None:
+                newest = checkpoint.newest(self.folder / "checkpoints")
+                if newest is None:
                     raise files.FileError(f"{self.folder}: neither final weights nor a checkpoint")
-                self._model = self._built(found.folder / checkpoint.WEIGHTS, found.weights)
+                self._model = self._built(newest.folder / checkpoint.WEIGHTS, newest.weights)
         return self._model
 
     def _built(self, path: Path, weights: dict[str, torch.Tensor]) -> LanguageModel:
@@ -108,15 +111,11 @@ class Run:
         return model.eval()
 
     @property
-    def tokenizer(self):
-        from ..data import tokenizers
-
+    def tokenizer(self) -> tokenizers.Tokenizer:
         return tokenizers.open(self.folder / "tokenizer.json")
 
-    def data(self) -> dict:
+    def data(self) -> dict[str, sequences.Packed]:
         """What the run reads: split -> `sequences.open` of it. All but "train" are for validation."""
-        from ..data import corpora, sequences
-
         path, cfg, tokenizer = self.folder / "data.json", self.cfg, self.tokenizer
         before = files.read_json(path)["train"]["corpus"] if path.exists() else {}
         corpus = corpora.open(self.config["training"]["corpus"], before.get("revision"))  # the hub's, as it was then

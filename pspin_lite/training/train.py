@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -33,7 +34,7 @@ def train(
     workers: int = 0,
     show: bool | str = "auto",
     stop: threading.Event | None = None,
-    **settings: object,
+    **settings: Any,
 ) -> Run:
     """Trains, or takes up a run that was interrupted in the same folder; a finished run is returned as it is.
 
@@ -65,7 +66,7 @@ def train(
         distributed.leave()
 
 
-def resume(folder: str | Path, **more: object) -> Run:
+def resume(folder: str | Path, **more: Any) -> Run:
     """Takes up the run in `folder` with its own configuration and settings. more: device, workers, show, stop.
 
     From its newest intact checkpoint; or `folder` is that of one checkpoint, and no other will do: then the run goes

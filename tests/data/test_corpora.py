@@ -67,8 +67,8 @@ def test_sotu_hardly_any_passage_of_validation_is_in_training(sotu):
     train = set(passages("train"))
     share = {}
     for split in ("recent", "held-out"):
-        found = [passage in train for passage in passages(split)]
-        share[split] = round(100 * sum(found) / len(found), 2)
+        result = [passage in train for passage in passages(split)]
+        share[split] = round(100 * sum(result) / len(result), 2)
     assert share == {"recent": 0.05, "held-out": 0.79}
 
 
@@ -123,11 +123,11 @@ AWKWARD = [
 
 def test_formats_give_the_same_documents_byte_for_byte(tmp_path):
     documents = AWKWARD + [f"document {i}" for i in range(200)]
-    found = [ps.corpora.open(place) for place in write_all(tmp_path, documents)]
-    for corpus in found:
+    result = [ps.corpora.open(place) for place in write_all(tmp_path, documents)]
+    for corpus in result:
         assert sorted(texts(corpus, "train") + texts(corpus, "valid")) == sorted(documents)
-        assert corpus.sha256 == found[0].sha256
-        assert texts(corpus, "valid") == texts(found[0], "valid")
+        assert corpus.sha256 == result[0].sha256
+        assert texts(corpus, "valid") == texts(result[0], "valid")
         known = corpus.identity()["splits"]
         for split in corpus.splits:
             assert known[split]["documents"] == len(texts(corpus, split))
@@ -351,15 +351,15 @@ for call in {calls}:
 def refusals(tmp_path: Path, **environment: str) -> dict[str, tuple[float, str]]:
     """call -> seconds it took (imports of the hub's libraries included), what it said."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HF_") and not k.lower().endswith("_proxy")}
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", TRY.format(calls=list(WANTED))],
         capture_output=True,
         text=True,
         timeout=60,
         env=kept | {"HF_HOME": str(tmp_path)} | environment,
     )
-    assert found.stderr == "", "one sentence, and nothing else"
-    lines = [line.split("|") for line in found.stdout.splitlines()]
+    assert result.stderr == "", "one sentence, and nothing else"
+    lines = [line.split("|") for line in result.stdout.splitlines()]
     assert [line[0] for line in lines] == ["OutOfReach"] * len(WANTED)
     return {call: (float(seconds), text) for call, (_, seconds, text) in zip(WANTED, lines, strict=True)}
 
@@ -419,9 +419,9 @@ def test_a_hub_that_answers_with_errors(tmp_path):
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        found = refusals(tmp_path, HF_ENDPOINT=f"http://127.0.0.1:{server.server_port}")
+        result = refusals(tmp_path, HF_ENDPOINT=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
-    for call, (_, text) in found.items():
+    for call, (_, text) in result.items():
         assert "the hub did not give it" in text
         assert text.endswith(WANTED[call][1])
 

@@ -84,18 +84,18 @@ def test_nothing_is_dropped_or_repeated(N, length, seed):
         return
     data = made(np.arange(N), length, seed)
     repetitions = long  # after T+1 repetitions of N tokens the cuts are where they began: N(T+1) tokens, N sequences
-    found = [data.sequence(n) for n in range(N)]
-    for tokens in found:
+    result = [data.sequence(n) for n in range(N)]
+    for tokens in result:
         assert tokens.dtype == np.int64
         assert tokens.shape == (long,)
         assert ((np.diff(tokens) - 1) % N == 0).all(), "a sequence is a run of neighbours"
-    counts = np.bincount(np.concatenate(found), minlength=N)
+    counts = np.bincount(np.concatenate(result), minlength=N)
     assert (counts == repetitions).all(), "some token came more often than others"
     for epoch in range(repetitions):
         # The sequences that start in this repetition are the next ones of the order, whichever way they are shuffled
         starts = [i * long - epoch * N for i in range(N) if epoch * N <= i * long < (epoch + 1) * N]
         numbers = [n for n in range(N) if n * long // N == epoch]
-        assert sorted(found[n][0] for n in numbers) == starts
+        assert sorted(result[n][0] for n in numbers) == starts
 
 
 def test_cuts_differ_between_epochs_and_the_order_is_random():
@@ -356,8 +356,8 @@ next(data.batches())
 print(data.tokens)
 print([name for name in ("datasets", "tokenizers", "pyarrow", "pandas", "huggingface_hub") if name in sys.modules])
 """
-    found = subprocess.run([sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True)
-    first, second = found.stdout.splitlines()
+    result = subprocess.run([sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True)
+    first, second = result.stdout.splitlines()
     assert second == "[]"
     assert int(first) == data.tokens
 

@@ -117,8 +117,8 @@ print(ps.tokenizers.open("bpe", corpus={str(corpus._paths[0].parent)!r}, vocab=3
     # The fixture's process has one thread and a hash seed of its own
     environment = dict(PYTHONHASHSEED="12345", TOKENIZERS_PARALLELISM="true", RAYON_NUM_THREADS="3")
     environment |= dict(PSPIN_CACHE=str(tmp_path))
-    found = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
-    assert found.stdout.strip() == bpe.sha256, found.stderr
+    result = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
+    assert result.stdout.strip() == bpe.sha256, result.stderr
 
 
 def test_trained_once_and_anew_when_damaged(corpus, monkeypatch, tmp_path):
@@ -197,13 +197,13 @@ def test_damaged_files_are_refused(tok, tmp_path):
     for content in damaged:
         path.write_bytes(content)
         try:
-            found = ps.tokenizers.open(path)
+            result = ps.tokenizers.open(path)
         except ValueError as error:
-            found = error
-        if isinstance(found, ValueError):
-            assert str(found).startswith("tokenizer: ")
+            result = error
+        if isinstance(result, ValueError):
+            assert str(result).startswith("tokenizer: ")
         else:  # a flipped bit in the name, which decides nothing
-            assert found.sha256 == tok.sha256
+            assert result.sha256 == tok.sha256
 
 
 @pytest.mark.parametrize(

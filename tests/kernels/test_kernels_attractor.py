@@ -10,6 +10,7 @@ Tolerances, relative to the largest entry (rounding units: float32 6e-8, float16
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -67,14 +68,14 @@ def test_product(n, width, out, dtype):
     packed, scale = here(ternary.pack(codes)), here(torch.tensor(0.3, dtype=dtype))
     weight = codes.double() * scale.cpu().double()
     assert error(packed_ternary.product(here(x), packed, scale).cpu(), x.double() @ weight.T) < TOLERANCE[dtype]
-    found = packed_ternary.transposed(here(dy), packed, scale, width).cpu()
-    assert error(found, dy.double() @ weight) < TOLERANCE[dtype]
+    result = packed_ternary.transposed(here(dy), packed, scale, width).cpu()
+    assert error(result, dy.double() @ weight) < TOLERANCE[dtype]
 
     # The same from the midst of nan, and with bytes beyond the last code that mean nothing.
     junk = torch.cat([packed, torch.full((out, 21), 0xFF, dtype=torch.uint8, device=DEVICE)], 1)
     if width % 4:
         junk[:, width // 4] |= (0xFF << (2 * (width % 4))) & 0xFF
-    assert torch.equal(packed_ternary.transposed(poisoned(dy), junk, scale, width).cpu(), found)
+    assert torch.equal(packed_ternary.transposed(poisoned(dy), junk, scale, width).cpu(), result)
     assert error(packed_ternary.product(poisoned(x).T.contiguous().T, junk, scale).cpu(), x.double() @ weight.T) < 4e-3
 
 
@@ -124,11 +125,11 @@ def test_each_token_takes_the_references_steps(n, D, tol):
     assert back.count.tolist() == expected[:, 1].tolist()
     assert progress.change.max().item() == pytest.approx(expected[:, 2].max().item(), rel=1e-3)
 
-    found = attractor.Report()
-    compared = with_grads(lambda *x: fused(*x, steps=steps, tol=tol, report=found), inputs)
+    result = attractor.Report()
+    compared = with_grads(lambda *x: fused(*x, steps=steps, tol=tol, report=result), inputs)
     exact = with_grads(lambda *x: equilibrium(*x, steps, tol), in_float64(inputs))
     assert_same(compared, exact, TOLERANCE[torch.float32])
-    assert found.forward == pytest.approx(expected[:, 0].mean().item())
+    assert result.forward == pytest.approx(expected[:, 0].mean().item())
 
 
 def test_stopped_tiles_are_left_alone():
@@ -166,10 +167,10 @@ def test_saturated_spins_are_finite(dtype):
     # |U| and |G| up to 3e4: exponentials must not overflow, and the answer is -1, 0 or 1.
     z = torch.tensor([[3e4, -3e4, 2e2, 0.0, 3e4, 3e4, -2e2, -3e4]], dtype=dtype)
     w_int, gamma = spin_inputs(1, 4, dtype)[1:]
-    found = with_grads(lambda *x: fused(*x, steps=2), [z, w_int, gamma])
+    result = with_grads(lambda *x: fused(*x, steps=2), [z, w_int, gamma])
     expected = with_grads(lambda *x: equilibrium(*x, 2), in_float64([z, w_int, gamma]))
-    assert error(found["output 0"], expected["output 0"]) < TOLERANCE[dtype]
-    assert all(value.isfinite().all() for value in found.values())
+    assert error(result["output 0"], expected["output 0"]) < TOLERANCE[dtype]
+    assert all(value.isfinite().all() for value in result.values())
 
 
 def test_small_spins_keep_their_digits():
@@ -186,7 +187,7 @@ def test_what_is_kept_for_the_gradient():
     # tanh U, sigmoid G and Y of every token; the couplings as two bits each, in rows of whole 16 bytes.
     z, w_int, gamma = (here(x).requires_grad_() for x in spin_inputs(24, 20, torch.float32))
     for steps, tol in ((1, None), (3, None), (3, 1e-3)):
-        call = lambda: equilibrium(z, w_int, gamma, steps, tol, "triton")  # noqa: B023, E731
+        call = functools.partial(equilibrium, z, w_int, gamma, steps, tol, "triton")
         assert measure.saved_bytes(call, besides=(gamma,)) == 24 * 3 * 20 * 4 + 40 * 16 + 4
 
 
@@ -226,11 +227,11 @@ def test_auto_takes_torch_for_other_couplings(monkeypatch):
 def test_gradient_of_the_drive_alone():
     z, w_int, gamma = map(here, spin_inputs(3, 20, torch.float32))
     z.requires_grad_()
-    found, expected = (
+    result, expected = (
         torch.autograd.grad(equilibrium(z, w_int, gamma, 2, backend=backend).sum(), z)[0]
         for backend in ("triton", "torch")
     )
-    assert error(found, expected) < TOLERANCE[torch.float32]
+    assert error(result, expected) < TOLERANCE[torch.float32]
 
 
 @pytest.mark.eq("ternary-round", "ternary-scale")
@@ -246,15 +247,15 @@ def test_linear_layer_on_packed_weights(autocast):
         given = x.clone().requires_grad_()
         with torch.autocast(DEVICE, torch.float16, enabled=autocast):
             y = layer(given)
-            found = [y, *torch.autograd.grad(y, (given, layer.weight), dy.to(y.dtype))]
+            result = [y, *torch.autograd.grad(y, (given, layer.weight), dy.to(y.dtype))]
         with torch.no_grad():
             assert error(layer.eval()(x), layer(x)) == 0, "kept and made anew"
             layer.train()
-        return dict(zip(("y", "dx", "dw"), found, strict=True))
+        return dict(zip(("y", "dx", "dw"), result, strict=True))
 
-    found, expected = everything("triton"), everything("torch")
-    assert [v.dtype for v in found.values()] == [v.dtype for v in expected.values()]
-    assert_same(found, expected, TOLERANCE[torch.float16 if autocast else torch.float32])
+    result, expected = everything("triton"), everything("torch")
+    assert [v.dtype for v in result.values()] == [v.dtype for v in expected.values()]
+    assert_same(result, expected, TOLERANCE[torch.float16 if autocast else torch.float32])
     with torch.no_grad():
         layer.eval().backend = "triton"
         before = layer(x)
@@ -266,8 +267,8 @@ def test_autocast_changes_nothing():
     inputs = spin_inputs(3, 20, torch.float32)
     expected = with_grads(lambda *x: fused(*x, steps=2), inputs)
     with torch.autocast(DEVICE, torch.bfloat16):
-        found = with_grads(lambda *x: fused(*x, steps=2), inputs)
-    assert_same(found, expected, 0.0)
+        result = with_grads(lambda *x: fused(*x, steps=2), inputs)
+    assert_same(result, expected, 0.0)
 
 
 # Seeded bugs: each is put into a copy of the kernels, and the tests named in CAUGHT_BY must fail on it.

@@ -71,11 +71,11 @@ def agrees(case, form, dtype=torch.float32, module=kernels):
     inputs = ssm_inputs(*dims, decay, dtype=dtype)
     inputs[4] = inputs[4].float()
     expected = with_grads(recurrent, [x.double() for x in inputs])
-    found = run(inputs, chunk, form, module)
-    assert (found["output 0"].dtype, found["output 1"].dtype) == (dtype, torch.float32)
+    actual = run(inputs, chunk, form, module)
+    assert (actual["output 0"].dtype, actual["output 1"].dtype) == (dtype, torch.float32)
     # Below 1e-30, that is exp(-100), float32 has few digits or none; tested as absolute error.
     floor = {name: torch.full((1,), 1e-30).double() for name in expected}
-    flat = [{name: torch.cat([x[name].flatten().double(), floor[name]]) for name in x} for x in (found, expected)]
+    flat = [{name: torch.cat([x[name].flatten().double(), floor[name]]) for name in x} for x in (actual, expected)]
     assert_same(*flat, TOLERANCE[dtype])
 
 
@@ -186,10 +186,10 @@ def test_float16_is_left_where_it_ends(form):
         o, end = function(*x)
         return [o, end, *torch.autograd.grad((o.double() * 1e-3).sum(), x)]
 
-    found = total(lambda *x: kernels.chunked(*x, 16, form), [x.to(DEVICE) for x in inputs])
+    actual = total(lambda *x: kernels.chunked(*x, 16, form), [x.to(DEVICE) for x in inputs])
     expected = total(recurrent, [x.double() for x in inputs])
     assert expected[1].abs().max() > 65504 > expected[0].abs().max()
-    for name, a, b in zip(["o", "end", *NAMES], found, expected, strict=True):
+    for name, a, b in zip(["o", "end", *NAMES], actual, expected, strict=True):
         assert error(a.cpu(), b) < 4e-3, name
 
 
@@ -197,8 +197,8 @@ def test_autocast_changes_nothing():
     inputs = ssm_inputs(1, 20, 1, 4, dtype=torch.float32)
     expected = run(inputs, 16, "walk")
     with torch.autocast(DEVICE, torch.bfloat16):
-        found = run(inputs, 16, "walk")
-    assert_same(found, expected, 0.0)
+        actual = run(inputs, 16, "walk")
+    assert_same(actual, expected, 0.0)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -27,7 +27,7 @@ from nbformat.v4 import new_code_cell
 import pspin_lite as ps
 from pspin_lite import fixed_points
 from pspin_lite.lessons import explore_attractor as explore
-from pspin_lite.lessons import explore_model
+from pspin_lite.lessons import explore_model, widgets
 from pspin_lite.lessons.figures import training as figures_training
 from pspin_lite.study import continual, records
 
@@ -74,8 +74,9 @@ IDLE = "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.k
 def lab(tmp_path):
     """The address of a JupyterLab of its own, with settings of its own, on a copy of the notebook."""
     folder = tmp_path
-    for name in ("app", "root"):
-        (folder / name).mkdir()
+    for name in ("app", "root/notebooks"):
+        (folder / name).mkdir(parents=True)
+    shutil.copytree(NOTEBOOKS.parent / "docs" / "here", folder / "root" / "docs" / "here")
     notebook = nbformat.read(NOTEBOOK, 4)
     for name, before in LATER.items():
         code = [cell.source for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if cell.cell_type == "code"]
@@ -83,7 +84,7 @@ def lab(tmp_path):
         drawn = re.search(r"Explorer\(\s*(\w+),", code[widget])  # its function may stand in the cell before
         ahead = [code[widget - 1]] if drawn and f"def {drawn[1]}(" in code[widget - 1] else []
         notebook.cells += map(new_code_cell, [before, *ahead, code[widget]])
-    nbformat.write(notebook, folder / "root" / NOTEBOOK.name)
+    nbformat.write(notebook, folder / "root" / "notebooks" / NOTEBOOK.name)
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (folder / "app" / "overrides.json").write_text(
         json.dumps(
@@ -129,7 +130,7 @@ def lab(tmp_path):
                 assert server.poll() is None, (folder / "log").read_text()
                 assert time.monotonic() < deadline, "JupyterLab did not start within two minutes"
                 time.sleep(0.3)
-        yield f"{address}/doc/tree/{NOTEBOOK.name}?token={token}&reset"
+        yield f"{address}/doc/tree/notebooks/{NOTEBOOK.name}?token={token}&reset"
     finally:
         server.terminate()  # it shuts its kernels down
         try:
@@ -167,16 +168,12 @@ def page(lab):
         browser.close()
 
 
-def shown(number: object) -> str:
-    return number if isinstance(number, str) else format(number, ".3g")
-
-
 def expect_numbers(box, numbers: dict[str, object]) -> None:
     """The table in the page shows these numbers, at the latest after a moment."""
     from playwright.sync_api import expect
 
     for name, number in numbers.items():
-        expect(box.locator(f'[data-name="{name}"]')).to_have_text(shown(number), timeout=PATIENCE)
+        expect(box.locator(f'[data-name="{name}"]')).to_have_text(widgets.write(number), timeout=PATIENCE)
 
 
 def move(slider, key: str, times: int = 1) -> float:
@@ -224,6 +221,10 @@ def two_spins(page) -> None:
     move(K, "Home")
     assert move(K, "ArrowRight", 20) == 20  # a quick burst of keys: the last one counts
     expect_numbers(box, explore.draw_two_spins(**now | dict(K=20, gamma=-0.5))[1])
+    described = "all => all.length > 3 && all.every(one => one.alt.split(' ').length >= 8)"
+    assert page.locator(".jp-OutputArea img").evaluate_all(described), "descriptions arrive"
+    assert page.locator(".pspin-live").count() >= 2, "this notebook has live forms, for readers without a kernel"
+    assert page.locator(".pspin-live:visible, .pspin-still:visible").count() == 0, "but a widget is not shown twice"
 
 
 def layer_of_the_model(page) -> None:

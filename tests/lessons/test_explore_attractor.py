@@ -121,3 +121,27 @@ def test_a_redraw_draws_no_axes(monkeypatch):
     live.frame.cache_clear()
     with pytest.raises(TypeError):
         calls[0]()
+
+
+def test_what_notebook_05_answers_about_its_sliders():
+    def two(kind, gamma, scale):
+        return ea.draw_two_spins(kind, 5, gamma, scale)[1]
+
+    counts = [two("agree", 0.5, scale)["fixed points"] for scale in (3.1, 3.2)]
+    assert counts == ["1, 1 attract", "3, 2 attract"]
+    assert two("alone", -0.5, 4.0)["fixed points"] == "1, 0 attract"
+    below, above = (two("frustrated", 0.5, scale) for scale in (2.2, 2.3))
+    assert below["spectral radius"] < 1 < above["spectral radius"]
+    assert (below["verdict"], above["verdict"]) == (fixed_points.SLOW, fixed_points.OSCILLATES)
+    below, above = (ea.draw_random(5, 0.5, scale)[1]["residual at K"] for scale in (2.3, 2.4))
+    assert below < 0.01 <= above
+
+
+def test_what_notebook_05_says_about_the_last_layer_of_the_shipped_model():
+    run = ps.load("byte-lite")
+    window = next(iter(run.data()["recent"].windows(1)))[0]
+    draw = ea.draw_layer(*fixed_points.layers(run.model, window, sample=4)[3])
+    numbers = {times: draw(K=5, gamma_times=times, scale_times=times)[1] for times in (1, 3, 10)}
+    assert [one["settle from the start"] for one in numbers.values()] == ["4 of 4", "4 of 4", "2 of 4"]
+    assert round(numbers[1]["spectral radius"], 2) == 0.79
+    assert numbers[3]["Lipschitz bound"] == pytest.approx(9 * numbers[1]["Lipschitz bound"], rel=1e-4)

@@ -169,7 +169,7 @@ def test_texts_are_marked_where_they_part():
     assert ">the <mark>U</mark>nion⏎is</code>" in shown
     assert em.draw_grid(seen)(K=5, gamma_times=1.0)[1]["steps to settle, by layer"] == "3, >30"
     assert "<mark>" not in widgets.table(em.draw_grid(seen)(K=5, gamma_times=1.0)[1])
-    assert figure.svg().count("<circle") == 2 + 1 + 2 + 2
+    assert figure.svg().count("<circle") == 2 + 1 + 2, "two dots of a line, the point, two layers as they are"
 
 
 @pytest.mark.parametrize(

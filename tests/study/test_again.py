@@ -110,8 +110,8 @@ def claim(monkeypatch):
     claims = [ledger.Claim(name, "2.1", f"About {name}", "it does", "python", sentences[name]) for name in known]
     texts = {claim.id: claim.sentence(measured[claim.id]) for claim in claims}
     stored = {name: ledger.Result(one.verdict, one.values, texts[name]) for name, one in measured.items()}
-    for name, found in (("measures", known), ("results", stored), ("claims", claims)):
-        monkeypatch.setattr(ledger, name, lambda found=found: found)
+    for name, actual in (("measures", known), ("results", stored), ("claims", claims)):
+        monkeypatch.setattr(ledger, name, lambda actual=actual: actual)
     return stored["tiny"]
 
 

@@ -28,11 +28,11 @@ MIXED = made([[8, 2.5, 2.2], [8, 2.5, 2.3], [8, 2.5, 2.2], [8, 3, 2.5]], order="
 
 
 def test_eras_of_a_record():
-    found = continual.eras(TIME)
-    assert found.years == YEARS
-    assert found.steps.tolist() == [0, 4, 8]
-    assert found.bits.shape == (4, 3)
-    np.testing.assert_allclose(found.forgotten(), [0.5, 0, 0, 0])
+    result = continual.eras(TIME)
+    assert result.years == YEARS
+    assert result.steps.tolist() == [0, 4, 8]
+    assert result.bits.shape == (4, 3)
+    np.testing.assert_allclose(result.forgotten(), [0.5, 0, 0, 0])
 
 
 def test_online_counts_what_is_new():
@@ -69,15 +69,15 @@ def test_the_lead_is_by_steps_since_the_text_arrived(monkeypatch):
         return {1: dict(validation=rows)}
 
     monkeypatch.setattr(records, "seeds", seeds)
-    middles, found = continual.lead("p-spin")
+    middles, result = continual.lead("p-spin")
     assert middles[list(continual.BINS).index(0)] == 200
-    np.testing.assert_allclose(found[1], np.where(middles == 200, 0.3, -0.1), atol=1e-9)
+    np.testing.assert_allclose(result[1], np.where(middles == 200, 0.3, -0.1), atol=1e-9)
 
 
 def test_shares_of_the_text_before_an_era():
-    found = continual.passed()
-    assert list(found) == [str(year) for year in range(1803, 2024, 20)]
-    shares = list(found.values())
+    result = continual.passed()
+    assert list(result) == [str(year) for year in range(1803, 2024, 20)]
+    shares = list(result.values())
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.05
     assert 0.95 < shares[-1] < 1

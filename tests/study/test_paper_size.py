@@ -17,6 +17,12 @@ NAME = "paper/byte-smoke"
 SETTINGS = dict(validate_every=5, validate_tokens=256, final_tokens=256)
 
 
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch):
+    """Networks as small as these take longer on several threads, and much longer where the cores are busy."""
+    monkeypatch.setattr(paper_size.os, "sched_getaffinity", lambda _: {0}, raising=False)
+
+
 @pytest.fixture
 def little(monkeypatch):
     monkeypatch.setattr(paper_size, "FINAL_TOKENS", 1024)
@@ -25,11 +31,11 @@ def little(monkeypatch):
 def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path, little):
     cut = paper_size.work(NAME, tmp_path / NAME, minutes=1e-9, **SETTINGS)
     assert (cut.stopped, cut.summary) == (None, None), "cut off by the clock, not finished"
-    found = paper_size.record(NAME, cut)
-    assert found["summary"]["steps"] == 1, "the first step is over the limit"
-    steps, bits = records.curve(found)
+    result = paper_size.record(NAME, cut)
+    assert result["summary"]["steps"] == 1, "the first step is over the limit"
+    steps, bits = records.curve(result)
     assert steps.tolist() == [0], "validated where it is due"
-    scores, data = found["summary"]["validation"], cut.data()
+    scores, data = result["summary"]["validation"], cut.data()
     assert set(scores) == {"held-out", "recent"}
     for split, score in scores.items():  # scored where it was cut off, and on more text
         assert score == ps.evaluate(cut.model, data[split], paper_size.FINAL_TOKENS // cut.cfg.context)
@@ -38,7 +44,7 @@ def test_it_stops_when_the_time_of_its_steps_is_over(tmp_path, little):
     assert abs(bits[0] - start) > 1e-6, "the step has changed the network"
     whole = paper_size.record(NAME, paper_size.work(NAME, tmp_path / NAME, minutes=60, **SETTINGS))
     assert whole["summary"]["steps"] == 30, "taken up, and finished within the time"
-    assert whole["loss"][:1] == found["loss"]
+    assert whole["loss"][:1] == result["loss"]
     summary = whole["summary"]
     assert summary["whole_run_hours"] == pytest.approx(summary["seconds"] / 3600)
     assert summary["flops_a_step"] == jobs.flops_a_step(Run(tmp_path / NAME).cfg)
@@ -91,13 +97,13 @@ def test_the_command_keeps_a_record(preset, tmp_path, monkeypatch, capsys, littl
 
 def test_stored_records_are_of_the_presets_and_of_unchanged_code():
     for name in filter(records.has, paper_size.MINUTES):
-        found = records.read(name)
-        assert ps.config.from_dict(found["config"]["model"]) == ps.preset(name.removeprefix("paper/"))
-        assert {key: found["config"]["training"][key] for key in paper_size.SETTINGS} == paper_size.SETTINGS
-        assert all(re.fullmatch("[0-9a-f]{40}", commit) for _, commit in found["environment"]["commits"])
-        assert found["summary"]["seconds"] >= 60 * paper_size.MINUTES[name], "its whole time"
-        assert found["summary"]["steps"] == len(found["loss"])
-        assert all(score["tokens"] == paper_size.FINAL_TOKENS for score in found["summary"]["validation"].values())
+        result = records.read(name)
+        assert ps.config.from_dict(result["config"]["model"]) == ps.preset(name.removeprefix("paper/"))
+        assert {key: result["config"]["training"][key] for key in paper_size.SETTINGS} == paper_size.SETTINGS
+        assert all(re.fullmatch("[0-9a-f]{40}", commit) for _, commit in result["environment"]["commits"])
+        assert result["summary"]["seconds"] >= 60 * paper_size.MINUTES[name], "its whole time"
+        assert result["summary"]["steps"] == len(result["loss"])
+        assert all(score["tokens"] == paper_size.FINAL_TOKENS for score in result["summary"]["validation"].values())
 
 
 def test_another_name_is_refused(capsys):

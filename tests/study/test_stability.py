@@ -19,10 +19,10 @@ def test_noise_scale_of_known_gradients():
     w = torch.zeros(400, dtype=torch.float64, requires_grad=True)
     G, deviation = 0.3, 2.0
     rows = G + deviation * torch.randn(2000, 400, dtype=torch.float64)
-    found = stability.noise_scale(lambda row: (row[0] * w).sum(), [w], rows)
-    assert found["noise"] == pytest.approx(400 * deviation**2, rel=0.02)
-    assert found["signal"] == pytest.approx(400 * G**2, rel=0.05)
-    assert found["scale"] == pytest.approx(deviation**2 / G**2, rel=0.05)
+    actual = stability.noise_scale(lambda row: (row[0] * w).sum(), [w], rows)
+    assert actual["noise"] == pytest.approx(400 * deviation**2, rel=0.02)
+    assert actual["signal"] == pytest.approx(400 * G**2, rel=0.05)
+    assert actual["scale"] == pytest.approx(deviation**2 / G**2, rel=0.05)
     # Unbiased: with few rows, right on average; the plain |mean|^2 would be 1600 / 4 = 400 too high.
     signals = [stability.noise_scale(lambda row: (row[0] * w).sum(), [w], four)["signal"] for four in rows.split(4)]
     assert np.mean(signals) == pytest.approx(400 * G**2, rel=0.1)
@@ -30,9 +30,9 @@ def test_noise_scale_of_known_gradients():
 
 def test_noise_scale_ignores_what_has_no_gradient_and_refuses_one_sequence():
     w, unused = torch.ones(3, requires_grad=True), torch.ones(2, requires_grad=True)
-    found = stability.noise_scale(lambda row: (row[0] * w).sum(), [w, unused], torch.ones(4, 3))
-    assert found["noise"] == pytest.approx(0, abs=1e-6)
-    assert found["signal"] == pytest.approx(3)
+    actual = stability.noise_scale(lambda row: (row[0] * w).sum(), [w, unused], torch.ones(4, 3))
+    assert actual["noise"] == pytest.approx(0, abs=1e-6)
+    assert actual["signal"] == pytest.approx(3)
     with pytest.raises(ValueError) as raised:
         stability.noise_scale(lambda row: w.sum(), [w], torch.ones(1, 3))
     assert "batch" in message(raised)
@@ -70,14 +70,14 @@ def test_measures_of_a_record():
     model = dict(warmup=10, cooldown=20, steps=100)
     noise = [dict(scale=x) for x in (3.0, 5.0, "inf")]
     record = dict(config=dict(model=model), loss=loss.tolist(), norm=norm.tolist(), probe=probe, noise=noise)
-    found = stability.measures(record)
+    actual = stability.measures(record)
     assert stability.level(record) == slice(20, 80)
-    assert found["raw jitter"] == pytest.approx(0.5, rel=0.01)
-    assert found["rises"] == pytest.approx(30 / 59)
-    assert found["worse steps"] == pytest.approx(1 / 3)
-    assert found["tail"] == pytest.approx(np.percentile(norm[20:80], 99))
-    assert found["noise scale"] == 5.0
-    assert found["largest"] == 5.0
+    assert actual["raw jitter"] == pytest.approx(0.5, rel=0.01)
+    assert actual["rises"] == pytest.approx(30 / 59)
+    assert actual["worse steps"] == pytest.approx(1 / 3)
+    assert actual["tail"] == pytest.approx(np.percentile(norm[20:80], 99))
+    assert actual["noise scale"] == 5.0
+    assert actual["largest"] == 5.0
     calm, third = (record | dict(loss=(loss * 0 + x).tolist()) for x in (1, 2))
     runs = {"jumpy": record, "calm": calm, "third": third}
     assert stability.own_jitter(runs, "jumpy", ("calm", "third", "jumpy")) == pytest.approx(0.5, rel=0.01)

@@ -121,19 +121,19 @@ def test_an_interrupted_run_can_be_used(tmp_path, texts, monkeypatch):
 
 @pytest.mark.fault(9)
 def test_in_a_thread(tmp_path, texts, undisturbed):
-    found = []
-    thread = threading.Thread(target=lambda: found.append(faulty.train(tmp_path / "run", texts)))
+    actual = []
+    thread = threading.Thread(target=lambda: actual.append(faulty.train(tmp_path / "run", texts)))
     thread.start()
     thread.join()
-    assert faulty.result(found[0]) == faulty.result(undisturbed)
+    assert faulty.result(actual[0]) == faulty.result(undisturbed)
 
 
 def test_the_callers_generator_is_left_alone(tmp_path, texts):
     torch.manual_seed(3)
     faulty.train(tmp_path / "run", texts)
-    found = torch.rand(1)
+    actual = torch.rand(1)
     torch.manual_seed(3)
-    assert torch.equal(found, torch.rand(1))
+    assert torch.equal(actual, torch.rand(1))
 
 
 # Signals
@@ -259,9 +259,9 @@ def test_going_back(stopped, undisturbed):
 @pytest.mark.fault(14)
 def test_other_formats(stopped):
     folder = checkpoints(stopped)[0]
-    for found in (0, 2, "x", None):
-        files.write_json(folder / checkpoint.MANIFEST, dict(format=found))
-        with pytest.raises(files.FileError, match=f"format {found!r}, this version reads 1; check out"):
+    for actual in (0, 2, "x", None):
+        files.write_json(folder / checkpoint.MANIFEST, dict(format=actual))
+        with pytest.raises(files.FileError, match=f"format {actual!r}, this version reads 1; check out"):
             checkpoint.load(folder)
     files.write_json(stopped.folder / "config.json", dict(format=2))
     with pytest.raises(files.FileError, match="format 2, expected 1; read it with"):
@@ -271,7 +271,7 @@ def test_other_formats(stopped):
 @pytest.mark.fault(13)
 def test_other_tensors(stopped):
     """Missing, extra, transposed, of another type, from a compiled or wrapped model: the exact keys."""
-    found = checkpoint.load(checkpoints(stopped)[0])
+    actual = checkpoint.load(checkpoints(stopped)[0])
     model = ps.build(faulty.cfg())
     optimizer = recipe.optimizer(model)
     name = "blocks.0.attractor.w_ext.weight"
@@ -288,17 +288,17 @@ def test_other_tensors(stopped):
         (lambda w: w.update({f"module.{name}": w.pop(name)}), f"missing {name}; unexpected module.{name}"),
     ]
     for change, words in changes:
-        weights = dict(found.weights)
+        weights = dict(actual.weights)
         change(weights)
         with pytest.raises(files.FileError, match=words):
-            checkpoint.restore(checkpoint.Checkpoint(found.folder, weights, found.optimizer, {}), model, optimizer)
-    moments = {key: value for key, value in found.optimizer.items() if key != f"exp_avg/{name}"}
+            checkpoint.restore(checkpoint.Checkpoint(actual.folder, weights, actual.optimizer, {}), model, optimizer)
+    moments = {key: value for key, value in actual.optimizer.items() if key != f"exp_avg/{name}"}
     with pytest.raises(files.FileError, match=f"missing exp_avg/{name}"):
-        checkpoint.restore(checkpoint.Checkpoint(found.folder, found.weights, moments, {}), model, optimizer)
+        checkpoint.restore(checkpoint.Checkpoint(actual.folder, actual.weights, moments, {}), model, optimizer)
     assert files.tensors_sha256(dict(model.named_parameters())) == before, "something was loaded all the same"
     other = ps.build(faulty.cfg(vocab=257))
     with pytest.raises(files.FileError, match=r"embedding.weight is .* \[256, 16\], expected .* \[257, 16\]"):
-        checkpoint.restore(found, other, recipe.optimizer(other))
+        checkpoint.restore(actual, other, recipe.optimizer(other))
 
 
 # Disks and folders

@@ -11,8 +11,8 @@ from pspin_lite.training import metrics
 
 
 def test_by_hand():
-    found = metrics.score(nats=8 * math.log(2), tokens=4, bytes=16)
-    assert found == {
+    result = metrics.score(nats=8 * math.log(2), tokens=4, bytes=16)
+    assert result == {
         "nats_per_token": pytest.approx(2 * math.log(2)),
         "perplexity": pytest.approx(4.0),
         "bits_per_byte": pytest.approx(0.5),
@@ -23,10 +23,10 @@ def test_by_hand():
 
 def test_the_papers_equivalent_of_a_byte_model():
     # 2.12 bits per byte is said to be an equivalent subword loss of 5.5 (the paper's section on bytes; 5.58)
-    found = metrics.score(nats=2.12 * math.log(2) * 1000, tokens=1000, bytes=1000)
-    assert found["bits_per_byte"] == pytest.approx(2.12)
-    assert found["subword_nats_3_8"] == pytest.approx(5.58, abs=0.005)
-    assert "bits_per_byte_3_8" not in found
+    result = metrics.score(nats=2.12 * math.log(2) * 1000, tokens=1000, bytes=1000)
+    assert result["bits_per_byte"] == pytest.approx(2.12)
+    assert result["subword_nats_3_8"] == pytest.approx(5.58, abs=0.005)
+    assert "bits_per_byte_3_8" not in result
 
 
 def test_bits_per_byte_do_not_depend_on_the_tokenizer(tmp_path):
@@ -47,8 +47,8 @@ def test_what_the_estimate_is_worth():
     off = {}
     for split in ("recent", "held-out"):
         data = ps.sequences.open(corpus, tokenizer, split=split, length=256)
-        found = metrics.score(4.8 * data.tokens, data.tokens, data.bytes)
-        off[split] = (round(found["bytes_per_token"], 2), found["bits_per_byte_3_8"] / found["bits_per_byte"])
+        result = metrics.score(4.8 * data.tokens, data.tokens, data.bytes)
+        off[split] = (round(result["bytes_per_token"], 2), result["bits_per_byte_3_8"] / result["bits_per_byte"])
     assert off == {"recent": (4.0, pytest.approx(1.05, abs=0.005)), "held-out": (4.7, pytest.approx(1.24, abs=0.005))}
     for bytes_a_token, _ in off.values():
         assert f"{bytes_a_token:.2f} / 3.8" in metrics.__doc__

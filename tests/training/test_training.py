@@ -167,10 +167,10 @@ def test_evaluation_by_hand(run):
 
 def test_loss_by_context_is_of_the_same_targets(run):
     data = run.data()["train"]
-    found = evaluation.by_context(run.model, data, 3)
-    assert found["context"] == [1, 2, 4, 8, 16]
+    actual = evaluation.by_context(run.model, data, 3)
+    assert actual["context"] == [1, 2, 4, 8, 16]
     whole = [(tokens[0], targets[0]) for tokens, targets in data.windows(3)]
-    for c, nats in zip(found["context"], found["nats"], strict=True):
+    for c, nats in zip(actual["context"], actual["nats"], strict=True):
         by_hand = []
         for tokens, targets in whole:
             for p in (31, 27, 23, 19):
@@ -385,9 +385,11 @@ def test_a_notebooks_interrupt(tmp_path, texts):
         reply = client.get_shell_msg(timeout=60)
         assert reply["content"]["status"] == "ok", reply["content"]
         said = []
-        hook = lambda message: said.append(message["content"].get("text", ""))  # noqa: E731
-        client.execute_interactive(LOOK, output_hook=hook, timeout=60)
-        assert "".join(said) == "SIGINT True None torch.Size([1, 2, 256])\n"
+        client.execute_interactive(LOOK, output_hook=said.append, timeout=60)
+        assert (
+            "".join(message["content"].get("text", "") for message in said)
+            == "SIGINT True None torch.Size([1, 2, 256])\n"
+        )
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

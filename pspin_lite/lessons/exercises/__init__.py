@@ -15,6 +15,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -50,7 +51,7 @@ def find(number: str) -> Exercise:
     return known[checks.choice("number", number, known)]
 
 
-def expect(what: str, result, expected, tolerance: float = 1e-5) -> None:
+def expect(what: str, result: Any, expected: Any, tolerance: float = 1e-5) -> None:
     """Raises unless `result` is `expected` within `tolerance` of its largest entry. Says nothing if it is."""
     assert result is not None, f"{what} is None: is there a `return`?"
     result, expected = (torch.as_tensor(x, dtype=torch.float64).detach() for x in (result, expected))
@@ -59,7 +60,7 @@ def expect(what: str, result, expected, tolerance: float = 1e-5) -> None:
     assert error <= tolerance, f"{what} is off by {error:.1e} of its largest entry"
 
 
-def launch(kernel, grid: tuple[int, ...], *args, **constants) -> None:
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> None:
     """Launches a reader's kernel. Raises NotImplementedError for a stub, and what went wrong inside, unwrapped."""
     if not hasattr(kernel, "__getitem__"):
         kernel(*args, **constants)

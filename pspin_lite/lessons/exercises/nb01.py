@@ -12,33 +12,33 @@ from ...config import preset
 from . import Exercise, expect
 
 
-def z_for(decay: float) -> float:
-    """exp(-softplus(z)) = 1 / (1 + exp(z)) = decay, solved for z."""
+def gate_for(decay: float) -> float:
+    """exp(-softplus(gate)) = 1 / (1 + exp(gate)) = decay, solved for the gate's input."""
     return math.log(1 / decay - 1)
 
 
-def grade_z(answer) -> None:
+def grade_gate(answer) -> None:
     for decay in (0.5, 0.9, 0.999, 0.03):
-        z = torch.as_tensor(answer(decay), dtype=torch.float64)
-        expect(f"the decay of a head with z_for({decay})", torch.exp(-softplus(z)), decay)
+        gate = torch.as_tensor(answer(decay), dtype=torch.float64)
+        expect(f"the decay of a head with gate_for({decay})", torch.exp(-softplus(gate)), decay)
 
 
-def with_resets(G: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-    """G with -inf at the first token of every document."""
+def with_resets(g: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    """g with -inf at the first token of every document."""
     starts = torch.tensor([0, *lengths[:-1]]).cumsum(0)
-    G = G.clone()
-    G[starts] = -torch.inf
-    return G
+    g = g.clone()
+    g[starts] = -torch.inf
+    return g
 
 
 def grade_resets(answer) -> None:
-    G = -torch.arange(1.0, 9)
-    before = G.clone()
-    result = answer(G, [3, 1, 4])
-    expect("your argument afterwards", G, before, 0)
+    g = -torch.arange(1.0, 9)
+    before = g.clone()
+    result = answer(g, [3, 1, 4])
+    expect("your argument afterwards", g, before, 0)
     assert result is not None, "with_resets returned None: is there a `return`?"
     expect(
-        "exp of G for documents of 3, 1 and 4 tokens", result.exp(), [0, *before[1:3].exp(), 0, 0, *before[5:].exp()]
+        "exp of g for documents of 3, 1 and 4 tokens", result.exp(), [0, *before[1:3].exp(), 0, 0, *before[5:].exp()]
     )
     q, k, v = torch.randn(3, 1, 8, 1, 4, generator=torch.Generator().manual_seed(0))
     whole, _ = state_space.recurrent(q, k, v, result[None, :, None])
@@ -47,9 +47,9 @@ def grade_resets(answer) -> None:
 
 
 def merge(first: tuple, second: tuple) -> tuple:
-    """h -> a2 (a1 h + w1) + w2."""
-    (a1, w1), (a2, w2) = first, second
-    return a1 * a2, a2 * w1 + w2
+    """h -> kept2 (kept1 h + written1) + written2."""
+    (kept1, written1), (kept2, written2) = first, second
+    return kept1 * kept2, kept2 * written1 + written2
 
 
 def grade_merge(answer) -> None:
@@ -64,7 +64,7 @@ def grade_merge(answer) -> None:
 
 
 def leanest_chunk(d: float) -> float:
-    """2 C + d²/C numbers a token and head are least where the derivative 2 - d²/C² is 0."""
+    """2 C + d²/C numbers per token and head are least where the derivative 2 - d²/C² is 0."""
     return d / math.sqrt(2)
 
 
@@ -82,13 +82,15 @@ def grade_leanest(answer) -> None:
 
 
 EXERCISES = {
-    "1.1": Exercise(grade_z, z_for, "exp(-softplus(z)) is 1 / (1 + exp(z)). Set it equal to the decay; solve for z."),
+    "1.1": Exercise(
+        grade_gate, gate_for, "exp(-softplus(x)) is 1 / (1 + exp(x)). Set it equal to the decay and solve for x."
+    ),
     "1.2": Exercise(
         grade_resets,
         with_resets,
-        "A document starts where the lengths of those before it add up to: 0, then a cumulative sum. Clone G first.",
+        "A document starts where the lengths of those before it add up to: 0, then a cumulative sum. Clone g first.",
     ),
-    "1.3": Exercise(grade_merge, merge, "Put h → a1 h + w1 into h → a2 h + w2, and read off what multiplies h."),
+    "1.3": Exercise(grade_merge, merge, "Put kept1 h + written1 for h in kept2 h + written2. What multiplies h?"),
     "1.4": Exercise(
         grade_leanest,
         leanest_chunk,

@@ -18,42 +18,51 @@ def random(*shape: int) -> torch.Tensor:
 
 
 def gradients(T: int, d: int) -> tuple:
-    """Q, K, V, G, h, dO, dh; h_end; the gradients of the first five."""
-    Q, K, V, dO = random(4, T, d).double()
+    """q, k, v, g, h, do, dh; h_end; the gradients of the first five."""
+    q, k, v, do = random(4, T, d).double()
     h, dh = random(3, d, d).double()[1:]
-    inputs = [x.clone().requires_grad_() for x in (Q, K, V, -V[:, 0].abs(), h)]
+    inputs = [x.clone().requires_grad_() for x in (q, k, v, -v[:, 0].abs(), h)]
     o, end = state_space.recurrent(*(x[None, :, None] for x in inputs[:4]), inputs[4][None, None])
-    grads = torch.autograd.grad((o[0, :, 0] * dO).sum() + (end[0, 0] * dh).sum(), inputs)
-    return (*(x.detach() for x in inputs), dO, dh, end[0, 0].detach(), grads)
+    grads = torch.autograd.grad((o[0, :, 0] * do).sum() + (end[0, 0] * dh).sum(), inputs)
+    return (*(x.detach() for x in inputs), do, dh, end[0, 0].detach(), grads)
 
 
-def state_gradient(dh_out, Q, dO, G):
-    """What passes over the chunk, and what its tokens read."""
-    from_start = G.cumsum(0).exp()[:, None]
-    return G.sum().exp() * dh_out + Q.T @ (from_start * dO)
+def shared_decay_gradient(q, k, v, g, do):
+    """A path from j to i passes i - j gates, and all of them are this one."""
+    T = len(q)
+    t = torch.arange(T, device=q.device)
+    apart = (t[:, None] - t[None, :]).clamp(min=0)  # gates between j and i
+    flow = (q @ k.T) * torch.exp(g * apart).tril() * (do @ v.T)
+    return (apart * flow).sum()
 
 
-def grade_state(answer) -> None:
-    Q, _, _, G, _, dO, dh, _, grads = gradients(8, 4)
-    expect("dh before the chunk", answer(dh, Q, dO, G), grads[4])
-    expect("dh when nothing is read", answer(dh, 0 * Q, dO, G), G.sum().exp() * dh)
+def grade_shared(answer) -> None:
+    q, k, v, do = random(4, 8, 3).double()
+    for value in (-0.3, -2.0):
+        g = torch.full((), value, dtype=q.dtype, device=q.device, requires_grad=True)
+        o = state_space.quadratic(*(x[None, :, None] for x in (q, k, v, g.expand(8))))[0, :, 0]
+        (expected,) = torch.autograd.grad((o * do).sum(), g)
+        expect(f"the gradient of one log decay of {value} for all tokens", answer(q, k, v, g.detach(), do), expected)
 
 
 @triton.jit
-def passing(F, out, C: tl.constexpr):
-    i = tl.arange(0, C)
-    up_to = tl.cumsum(tl.load(F + i[:, None] * C + i[None, :]), 1)  # [c, m]: from all j <= m
-    inside = tl.sum(tl.where(i[:, None] > i[None, :], up_to, 0.0), 0)  # [m]: to all c > m, through m + 1
-    tl.store(out + i, tl.sum(tl.where(i[:, None] == i[None, :] + 1, inside[None, :], 0.0), 1))
+def passing(flow_ptr, out_ptr, C: tl.constexpr):
+    t = tl.arange(0, C)
+    flow = tl.load(flow_ptr + t[:, None] * C + t[None, :])  # [i, j]
+    earlier = (t[:, None] < t[None, :]).to(tl.float32)  # [j, t]: 1 where j < t
+    from_earlier = tl.dot(flow, earlier, input_precision="ieee")  # [i, t]: what i reads of all j < t
+    tl.store(out_ptr + t, tl.sum(tl.where(t[:, None] >= t[None, :], from_earlier, 0.0), 0))  # all i >= t
 
 
 def grade_passing(answer) -> None:
-    F = random(16, 16).tril()
-    expected = torch.stack([F[i:, :i].double().sum() for i in range(16)])
-    for what, diagonal in (("F", 0.0), ("F with a huge diagonal", 1e8)):
-        F.fill_diagonal_(diagonal)
-        out = torch.full((16,), torch.nan, device=F.device)
-        launch(answer, (1,), F, out, C=16)
+    used = getattr(answer, "fn", answer).__code__.co_names
+    assert not {"cumsum", "associative_scan"} & set(used), "without tl.cumsum this time"
+    flow = random(16, 16).tril()
+    expected = torch.stack([flow[t:, :t].double().sum() for t in range(16)])
+    for what, diagonal in (("flow", 0.0), ("flow with a huge diagonal", 1e8)):
+        flow.fill_diagonal_(diagonal)
+        out = torch.full((16,), torch.nan, device=flow.device)
+        launch(answer, (1,), flow, out, C=16)
         expect(f"what passes, for {what}", out, expected)
 
 
@@ -70,33 +79,35 @@ def grade_programs(answer) -> None:
         expect(what, answer(registers, warps, shared), expected, 0)
 
 
-def short_cut_with_state(Q, K, dQ, dK, h_end, dh_end):
+def shortcut_with_state(q, k, dq, dk, h_end, dh_end):
     """To raise S_T is to scale h_end up; it counts for every gate up to T."""
-    by_token = (Q * dQ - K * dK).sum(-1)
+    by_token = (q * dq - k * dk).sum(-1)
     return by_token.flip(0).cumsum(0).flip(0) + (h_end * dh_end).sum()
 
 
-def grade_short_cut(answer) -> None:
-    Q, K, _, _, _, _, dh, end, grads = gradients(8, 4)
-    expect("dG", answer(Q, K, grads[0], grads[1], end, dh), grads[3])
+def grade_shortcut(answer) -> None:
+    q, k, _, _, _, _, dh, end, grads = gradients(8, 4)
+    expect("dg", answer(q, k, grads[0], grads[1], end, dh), grads[3])
 
 
 EXERCISES = {
     "3.1": Exercise(
-        grade_state, state_gradient, "It is Eq. ssm-state with Q for K and dO for V, faded by from_start, not to_end."
+        grade_shared,
+        shared_decay_gradient,
+        "How many gates does the path from j to i pass? Each gets flow[i, j], and all of them are the same gate.",
     ),
     "3.2": Exercise(
         grade_passing,
         passing,
-        "tl.cumsum along j, then add up the rows c > m: that passes through m + 1. Move it by one with tl.where. "
-        "To be safe from the diagonal, leave it out: it is in no sum that you need.",
+        "A matrix of zeros and ones, earlier[j, t] = j < t, adds up all j < t: tl.dot(flow, earlier) is [i, t]. "
+        "Then add up the rows i >= t with tl.where and tl.sum. No shift is needed.",
     ),
     "3.3": Exercise(
         grade_programs, programs_at_once, "Three limits, registers, warps and shared memory: the smallest decides."
     ),
     "3.4": Exercise(
-        grade_short_cut,
-        short_cut_with_state,
-        "h_end = sum of exp(S_T - S_j) k_j v_j: raising S_T scales all of it. S_T contains every G_i.",
+        grade_shortcut,
+        shortcut_with_state,
+        "By Eq. ssm-state h_end = sum of exp(S_T - S_j) k_j v_j: raising S_T scales all of it. S_T contains every g_t.",
     ),
 }

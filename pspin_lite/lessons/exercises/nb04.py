@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import math
+from statistics import NormalDist
 
 import torch
 
 from . import Exercise, expect
 
 
-def share_of_zeros(threshold: float) -> float:
-    """Share of standard normal weights within the threshold."""
-    return math.erf(threshold / math.sqrt(2))
+def threshold_for(zeros: float) -> float:
+    """The threshold below which a given share of standard normal weights lies, in magnitude."""
+    return NormalDist().inv_cdf((1 + zeros) / 2)
 
 
-def grade_zeros(answer) -> None:
-    for threshold, share in ((0.0, 0.0), (0.3989, 0.3100), (1.0, 0.6827), (3.0, 0.9973)):
-        assert (result := answer(threshold)) is not None, "share_of_zeros returned None: is there a `return`?"
-        assert abs(result - share) < 1e-3, f"for a threshold of {threshold} you say {result:.4f}, it is {share:.4f}"
+def grade_threshold(answer) -> None:
+    for zeros, threshold in ((0.0, 0.0), (0.3101, 0.3989), (0.5, 0.6745), (0.9973, 3.0)):
+        assert (result := answer(zeros)) is not None, "threshold_for returned None: is there a `return`?"
+        assert abs(result - threshold) < 1e-3, f"for {zeros:.0%} zeros you say {result:.4f}, it is {threshold:.4f}"
 
 
-def best_scale(W: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-    """The s for which codes * s is nearest to W."""
-    codes = codes.to(W.dtype)
-    return (W * codes).sum() / (codes * codes).sum()
+def fitted_scale(codes: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The s for which the outputs s x codesᵀ are nearest to y."""
+    outputs = x @ codes.to(x.dtype).T
+    return (outputs * y).sum() / (outputs * outputs).sum()
 
 
 def grade_scale(answer) -> None:
-    expect("the scale of [0.9, -1.5, 0.1]", answer(torch.tensor([0.9, -1.5, 0.1]), torch.tensor([1, -1, 0])), 1.2)
+    x, y = torch.tensor([[1.0, 2.0], [3.0, 1.0]]), torch.tensor([[-3.0], [5.0]])
+    expect("the scale for two inputs", answer(torch.tensor([[1, -1]]), x, y), 2.6)
     rng = torch.Generator().manual_seed(0)
-    W, codes = torch.randn(20, 20, generator=rng), torch.randint(-1, 2, (20, 20), generator=rng)
-    s = float(answer(W, codes))
-    error = [(W - codes * x).square().sum().item() for x in (s - 0.01, s, s + 0.01)]
+    codes = torch.randint(-1, 2, (5, 8), generator=rng)
+    x, y = torch.randn(20, 8, generator=rng), torch.randn(20, 5, generator=rng)
+    s = float(answer(codes, x, y))
+    error = [(t * x @ codes.float().T - y).square().sum().item() for t in (s - 0.01, s, s + 0.01)]
     assert error[1] < min(error[0], error[2]), "for random codes a slightly different scale has a smaller error"
 
 
@@ -71,12 +73,14 @@ def grade_clipped(answer) -> None:
 
 EXERCISES = {
     "4.1": Exercise(
-        grade_zeros, share_of_zeros, "It is P(|z| <= threshold) for a standard normal z; math.erf is not far away."
+        grade_threshold,
+        threshold_for,
+        "Half of what is not zero lies above the threshold. Which quantile is that? See statistics.NormalDist.",
     ),
     "4.2": Exercise(
         grade_scale,
-        best_scale,
-        "The squared error is a parabola in s. Set its derivative to zero: only entries whose code is not 0 count.",
+        fitted_scale,
+        "With p = x @ codes.T, the squared error of s p against y is a parabola in s. Set its derivative to zero.",
     ),
     "4.3": Exercise(
         grade_five,

@@ -10,12 +10,12 @@ from ... import attractor, fixed_points
 from . import Exercise, expect
 
 
-def slope_at_rest(drive: float, a: float) -> float:
-    """The slope of y -> tanh(drive + a y) at the fixed point that is reached from 0."""
+def slope_at_rest(z: float, A: float) -> float:
+    """The slope of y -> tanh(z + A y) at the fixed point that is reached from 0."""
     y = 0.0
     for _ in range(1000):
-        y = tanh(drive + a * y)
-    return a * (1 - y**2)
+        y = tanh(z + A * y)
+    return A * (1 - y**2)
 
 
 def grade_slope(answer) -> None:
@@ -55,16 +55,16 @@ def grade_cycle(answer) -> None:
     expect("the state two steps later", c, a)
 
 
-def stop_alone(Z, W_int, gamma, steps, tol):
+def stop_alone(z, W_int, gamma, steps, tol):
     """Each row keeps the state it had when its own change first fell below tol."""
-    Y = attractor.spin(Z)
-    running = torch.ones(len(Z), dtype=torch.bool)
+    y = attractor.spin(z)
+    running = torch.ones(len(z), dtype=torch.bool)
     for _ in range(steps):
-        new = attractor.spin(Z + (gamma * Y) @ W_int.T)
-        change = (new - Y).norm(dim=-1) / new.norm(dim=-1)
-        Y = torch.where(running[:, None], new, Y)
+        new = attractor.spin(z + (gamma * y) @ W_int.T)
+        change = (new - y).norm(dim=-1) / new.norm(dim=-1)
+        y = torch.where(running[:, None], new, y)
         running = running & (change >= tol)
-    return Y
+    return y
 
 
 def grade_stop(answer) -> None:
@@ -81,7 +81,7 @@ def grade_stop(answer) -> None:
 
 EXERCISES = {
     "5.1": Exercise(
-        grade_slope, slope_at_rest, "Iterate until y rests; the slope of tanh(x) is 1 - tanh(x)**2, times a."
+        grade_slope, slope_at_rest, "Iterate until y rests; the slope of tanh(x) is 1 - tanh(x)**2, times A."
     ),
     "5.2": Exercise(
         grade_scale,
@@ -91,11 +91,11 @@ EXERCISES = {
     "5.3": Exercise(
         grade_cycle,
         two_cycle,
-        "One spin with a feedback of -2 jumps between two values (section 1). Take two such.",
+        "One spin with a feedback of -2 jumps between two values (section 2). Take two of them.",
     ),
     "5.4": Exercise(
         grade_stop,
         stop_alone,
-        "Keep a mask of the rows still running: torch.where(running[:, None], new, Y). Norms are taken with dim=-1.",
+        "Keep a mask of the rows still running: torch.where(running[:, None], new, y). Norms are taken with dim=-1.",
     ),
 }

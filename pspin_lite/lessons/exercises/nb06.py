@@ -32,27 +32,27 @@ def grade_by_gamma(answer) -> None:
         expect(f"dy/dgamma at z = {z}, w = {w}, gamma = {gamma}", answer(z, w, gamma), numeric, 1e-4)
 
 
-def products_needed(q: float, tol: float) -> int:
-    """The smallest K for which 1 + q + .. + q^K misses 1/(1 - q) by at most tol of it."""
-    return max(0, math.ceil(math.log(tol) / math.log(abs(q)) - 1))
+def products_needed(rho: float, tol: float) -> int:
+    """The smallest K for which 1 + rho + .. + rho^K misses 1/(1 - rho) by at most tol of it."""
+    return max(0, math.ceil(math.log(tol) / math.log(abs(rho)) - 1))
 
 
 def grade_products(answer) -> None:
-    for q, tol in ((0.1, 1.5e-3), (0.5, 0.9e-6), (0.9, 0.01), (-0.5, 0.1), (0.5, 0.7)):
+    for rho, tol in ((0.1, 1.5e-3), (0.5, 0.9e-6), (0.9, 0.01), (-0.5, 0.1), (0.5, 0.7)):
         K = 0
-        while abs(q) ** (K + 1) > tol:
+        while abs(rho) ** (K + 1) > tol:
             K += 1
-        expect(f"the products for q = {q}, tol = {tol}", answer(q, tol), K)
+        expect(f"the products for rho = {rho}, tol = {tol}", answer(rho, tol), K)
 
 
 def series_for_any_step(step, y, dy, K):
-    """V_K for any map: vector-Jacobian products by autograd, no Jacobian."""
+    """The adjoint after K products, for any map: vector-Jacobian products by autograd, no Jacobian."""
     y = y.detach().requires_grad_()
     new = step(y)
-    V = dy
+    adjoint = dy
     for _ in range(K):
-        V = dy + torch.autograd.grad(new, y, V, retain_graph=True)[0]
-    return V
+        adjoint = dy + torch.autograd.grad(new, y, adjoint, retain_graph=True)[0]
+    return adjoint
 
 
 def grade_series(answer) -> None:
@@ -65,41 +65,43 @@ def grade_series(answer) -> None:
 
     J = torch.autograd.functional.jacobian(step, y)
     for K in (0, 1, 4):
-        V = dy
+        adjoint = dy
         for _ in range(K):
-            V = dy + J.T @ V
-        expect(f"V_{K} of another map", answer(step, y, dy, K), V)
+            adjoint = dy + adjoint @ J
+        expect(f"the adjoint of another map at K = {K}", answer(step, y, dy, K), adjoint)
 
 
-def bytes_kept(n: int, D: int, size: int) -> int:
-    """phi_u, phi_g and Y: three numbers a spin."""
-    return 3 * n * D * size
+def bytes_kept(tokens: int, spins: int, size: int) -> int:
+    """phi_u, phi_a and y: three numbers per spin."""
+    return 3 * tokens * spins * size
 
 
 def grade_bytes(answer) -> None:
-    for n, D, dtype in ((10, 16, torch.float32), (3, 40, torch.float64)):
-        inputs = [torch.zeros(*shape, dtype=dtype, requires_grad=True) for shape in ((n, 2 * D), (2 * D, D), (D,))]
+    for tokens, spins, dtype in ((10, 16, torch.float32), (3, 40, torch.float64)):
+        shapes = (tokens, 2 * spins), (2 * spins, spins), (spins,)
+        inputs = [torch.zeros(*shape, dtype=dtype, requires_grad=True) for shape in shapes]
         for K in (2, 9):
             kept = measure.saved_bytes(
                 lambda K=K, inputs=inputs: attractor.equilibrium(*inputs, K, backend="torch"), tuple(inputs)
             )
-            expect(f"bytes at n = {n}, D = {D}, {dtype}, K = {K}", answer(n, D, dtype.itemsize), kept)
+            what = f"bytes for {tokens} tokens, {spins} spins, {dtype}, K = {K}"
+            expect(what, answer(tokens, spins, dtype.itemsize), kept)
 
 
 EXERCISES = {
     "6.1": Exercise(
         grade_by_gamma,
         spin_by_gamma,
-        "Differentiate both sides of y = tanh(z + gamma w y) by gamma; y depends on it too. Solve for dy/dgamma.",
+        "Nudge both sides of y = tanh(z + gamma w y) by changing gamma; y depends on it too. Solve for dy/dgamma.",
     ),
     "6.2": Exercise(
-        grade_products, products_needed, "What is left out is q^(K+1) / (1 - q), so the relative error is |q|^(K+1)."
+        grade_products, products_needed, "The rule of section 1: after K products the fraction |rho|^(K+1) is missing."
     ),
     "6.3": Exercise(
         grade_series,
         series_for_any_step,
-        "torch.autograd.grad(new, y, V, retain_graph=True) is J^T V, if new = step(y) was computed from a y that "
-        "requires a gradient.",
+        "torch.autograd.grad(new, y, adjoint, retain_graph=True) is the adjoint times J, if new = step(y) was computed "
+        "from a y that requires a gradient.",
     ),
     "6.4": Exercise(
         grade_bytes, bytes_kept, "Per token and spin it keeps the two slopes and the spin itself, whatever K."

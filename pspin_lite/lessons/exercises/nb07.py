@@ -1,4 +1,4 @@
-"""Exercises of notebook 07. Two answers are Triton kernels."""
+"""Exercises of notebook 07. Two answers are Triton kernels; 7.5 runs one with seeded bugs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pspin_kernels import runtime  # isort: skip
 import torch
 import triton
 import triton.language as tl
+from pspin_kernels.attractor_forward import sigmoid, tanh
 
-from ... import ternary
+from ... import attractor, ternary
 from . import Exercise, expect, launch
 
 
@@ -17,92 +18,147 @@ def random(*shape: int) -> torch.Tensor:
     return numbers.to("cpu" if runtime.INTERPRETED else "cuda")
 
 
-def code_at(byte: int, i: int) -> int:
-    """Two bits from place 2 i on, minus one."""
-    return (byte >> 2 * i & 3) - 1
+def replace_code(byte: int, i: int, code: int) -> int:
+    """Clear the two bits from place 2 i on, then set them to the code plus one."""
+    return byte & ~(3 << 2 * i) | (code + 1) << 2 * i
 
 
-def grade_code(answer) -> None:
+def grade_replace(answer) -> None:
     for codes in ((1, -1, 0, 1), (0, 0, 0, 0), (-1, 1, 1, 0)):
-        (byte,) = ternary.pack(torch.tensor(codes, device="cpu")).tolist()
-        for i, code in enumerate(codes):
-            expect(f"place {i} of byte {byte}", answer(byte, i), code, 0)
+        for i, code in ((i, code) for i in range(4) for code in (-1, 0, 1)):
+            new = (*codes[:i], code, *codes[i + 1 :])
+            byte, expected = ternary.pack(torch.tensor([codes, new], device="cpu")).flatten().tolist()
+            expect(f"byte {byte} with weight {i} set to {code}", answer(byte, i, code), expected, 0)
 
 
 @triton.jit
-def load_codes(packed, rows, R, first, row_bytes, BYTES: tl.constexpr):
-    at = first + tl.arange(0, BYTES)
-    inside = (rows[:, None] < R) & (at[None, :] < row_bytes)
-    four = tl.load(packed + rows[:, None] * row_bytes + at[None, :], mask=inside, other=0x55)
+def load_codes(packed, rows, n_rows, first_byte, row_bytes, BYTES: tl.constexpr, FILL: tl.constexpr = 0x55):
+    bytes_ = first_byte + tl.arange(0, BYTES)
+    inside = (rows[:, None] < n_rows) & (bytes_[None, :] < row_bytes)
+    four = tl.load(packed + rows[:, None] * row_bytes + bytes_[None, :], mask=inside, other=FILL)
     even = tl.interleave(four & 3, (four >> 4) & 3)
     odd = tl.interleave((four >> 2) & 3, (four >> 6) & 3)
     return tl.interleave(even, odd).to(tl.float32) - 1.0
 
 
 @triton.jit
-def decode_product(x, packed, scale, y, K, N, row_bytes, BN: tl.constexpr, BYTES: tl.constexpr):
+def decode_product(x, packed, scale, out, D, outputs, row_bytes, BN: tl.constexpr, BYTES: tl.constexpr):
     rows, ks = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, 4 * BYTES)
-    c = load_codes(packed, rows, N, 0, row_bytes, BYTES)  # [BN, 4 BYTES]
-    v = tl.load(x + ks, mask=ks < K, other=0.0)  # [4 BYTES]
-    tl.store(y + rows, tl.sum(c * v[None, :], 1) * tl.load(scale), mask=rows < N)
+    codes = load_codes(packed, rows, outputs, 0, row_bytes, BYTES)  # [BN, 4 BYTES]
+    inputs = tl.load(x + ks, mask=ks < D, other=0.0)  # [4 BYTES]
+    tl.store(out + rows, tl.sum(codes * inputs[None, :], 1) * tl.load(scale), mask=rows < outputs)
 
 
 def grade_decode(answer) -> None:
     codes, s = ternary.quantize(random(40, 24))
     x, packed = random(24), ternary.pack(codes)
-    y = torch.full((48,), torch.nan, device=x.device)
-    launch(answer, (3,), x, packed, s.reshape(1), y, 24, 40, 6, BN=16, BYTES=8)
-    expect("y", y[:40], (codes * s) @ x)
-    assert y[40:].isnan().all(), "something is written beyond the last output: mask the store"
+    out = torch.full((48,), torch.nan, device=x.device)
+    launch(answer, (3,), x, packed, s.reshape(1), out, 24, 40, 6, BN=16, BYTES=8)
+    expect("out", out[:40], (codes * s) @ x)
+    assert out[40:].isnan().all(), "something is written beyond the last output: mask the store"
 
 
-def neumann_bytes(n: int, D: int, size: int) -> float:
-    """Five arrays of spins (acts are two) and a quarter of a byte for each of 2 D² couplings."""
-    return 5 * n * D * size + 2 * D * D / 4
+def neumann_bytes(T: int, I: int, size: int) -> float:
+    """Five arrays of spins (acts are two) and a quarter of a byte for each of 2 I² couplings."""
+    return 5 * T * I * size + 2 * I * I / 4
 
 
 def grade_bytes(answer) -> None:
-    for (n, D, size), expected in (((2048, 2048, 4), 85_983_232), ((1, 1408, 2), 1_005_312)):
-        expect(f"bytes for n = {n}, D = {D}, {size} bytes a number", answer(n, D, size), expected, 0)
+    for (T, I, size), expected in (((2048, 2048, 4), 85_983_232), ((1, 1408, 2), 1_005_312)):
+        expect(f"bytes for T = {T}, I = {I}, {size} bytes per number", answer(T, I, size), expected, 0)
 
 
 @triton.jit
-def slopes(acts, phi, D, W: tl.constexpr):
-    token, c = tl.program_id(0), tl.arange(0, W)
-    at = token * 2 * D + c
-    t = tl.load(acts + at, mask=c < D, other=0.0)
-    sg = tl.load(acts + at + D, mask=c < D, other=0.0)
-    tl.store(phi + at, (1 - t * t) * sg, mask=c < D)  # Eq. spin-slopes
-    tl.store(phi + at + D, t * sg * (1 - sg), mask=c < D)
+def slopes(acts, phi, I, WIDTH: tl.constexpr):
+    token, spin = tl.program_id(0), tl.arange(0, WIDTH)
+    at = token * 2 * I + spin
+    t = tl.load(acts + at, mask=spin < I, other=0.0)
+    sg = tl.load(acts + at + I, mask=spin < I, other=0.0)
+    tl.store(phi + at, (1 - t * t) * sg, mask=spin < I)  # Eq. spin-slopes
+    tl.store(phi + at + I, t * sg * (1 - sg), mask=spin < I)
 
 
 def grade_slopes(answer) -> None:
-    U, G = (x.requires_grad_() for x in random(2, 3, 20))
-    t, sg = U.tanh(), G.sigmoid()
-    expected = torch.cat(torch.autograd.grad((t * sg).sum(), (U, G)), 1)
-    acts, phi = torch.cat([t, sg], 1).detach(), torch.full((3, 40), torch.nan, device=U.device)
-    launch(answer, (3,), acts, phi, 20, W=32)
+    u, a = (x.requires_grad_() for x in random(2, 3, 20))
+    t, sg = u.tanh(), a.sigmoid()
+    expected = torch.cat(torch.autograd.grad((t * sg).sum(), (u, a)), 1)
+    acts, phi = torch.cat([t, sg], 1).detach(), torch.full((3, 40), torch.nan, device=u.device)
+    launch(answer, (3,), acts, phi, 20, WIDTH=32)
     expect("phi", phi, expected)
+
+
+@triton.jit
+def seeded_step(z, y, out, packed, gamma, T, I, row_bytes, stop, FILL: tl.constexpr):
+    """spin_step of the notebook with a scale of 1; `stop` ends its loop, FILL is what a masked byte holds."""
+    rows, cols = tl.program_id(0) * 16 + tl.arange(0, 16), tl.program_id(1) * 32 + tl.arange(0, 32)
+    tokens, inside = rows[:, None] < T, (rows[:, None] < T) & (cols[None, :] < I)
+    u, a = tl.zeros((16, 32), tl.float32), tl.zeros((16, 32), tl.float32)
+    for k in range(0, stop, 16):
+        ks = k + tl.arange(0, 16)
+        damping = tl.load(gamma + ks, mask=ks < I, other=0.0)
+        spins = tl.load(y + rows[:, None] * I + ks[None, :], mask=tokens & (ks < I)[None, :], other=0.0)
+        to_u = load_codes(packed, cols, I, k // 4, row_bytes, 4, FILL)
+        to_a = load_codes(packed + I * row_bytes, cols, I, k // 4, row_bytes, 4, FILL)
+        u = tl.dot(spins * damping[None, :], tl.trans(to_u), u, input_precision="ieee")
+        a = tl.dot(spins * damping[None, :], tl.trans(to_a), a, input_precision="ieee")
+    drive = z + rows[:, None] * 2 * I + cols[None, :]
+    u += tl.load(drive, mask=inside, other=0.0)
+    a += tl.load(drive + I, mask=inside, other=0.0)
+    tl.store(out + rows[:, None] * I + cols[None, :], tanh(u) * sigmoid(a), mask=inside)
+
+
+def goes_wrong(bug: str, T: int, I: int) -> bool:
+    """Runs one step with the bug and compares it with PyTorch. In place, compiled programs race; interpreted ones run
+    in order."""
+    z, gamma = random(T, 2 * I), torch.full((I,), 0.4, device=random(1).device)
+    codes, _ = ternary.quantize(random(2 * I, I))
+    y = attractor.spin(z)
+    expected = attractor.step(y, z, codes.float(), gamma)
+    out = y if bug == "in place" else torch.empty_like(y)
+    grid = (triton.cdiv(T, 16), triton.cdiv(I, 32))
+    stop, fill = I - 15 if bug == "cut" else I, 0 if bug == "fill" else 0x55
+    seeded_step[grid](z, y, out, ternary.pack(codes), gamma, T, I, I // 4, stop, FILL=fill)
+    return (out - expected).abs().max().item() > 1e-4
+
+
+def shows(bug: str, T: int, I: int) -> bool:
+    """ "fill": never, wrong codes meet spins that are masked to zero. "in place": if a token's spins lie in several
+    programs. "cut": if a last, partial block of the sum is lost."""
+    return {"fill": False, "in place": I > 32, "cut": I % 16 > 0}[bug]
+
+
+def grade_shows(answer) -> None:
+    for bug in ("fill", "in place", "cut"):
+        for T, I in ((16, 32), (20, 36), (40, 24), (16, 64)):
+            expect(f'"{bug}" with T = {T}, I = {I}', answer(bug, T, I), goes_wrong(bug, T, I), 0)
 
 
 EXERCISES = {
     "7.1": Exercise(
-        grade_code, code_at, "Shift right by two bits for each place, keep two bits with & 3, subtract one."
+        grade_replace,
+        replace_code,
+        "3 << 2 * i marks the two bits. Clear them with & ~, then add the code plus one, shifted to the same place.",
     ),
     "7.2": Exercise(
         grade_decode,
         decode_product,
         "rows = program * BN + tl.arange(0, BN). Load x as a block of 4 * BYTES with a mask, multiply by broadcasting, "
-        "tl.sum along the columns, then the scale. Mask the store by rows < N.",
+        "tl.sum along the columns, then the scale. Mask the store by rows < outputs.",
     ),
     "7.3": Exercise(
         grade_bytes,
         neumann_bytes,
-        "acts are two arrays of n * D; with dY, V and the new V that makes five. Four codes a byte.",
+        "acts are two arrays of T * I; with dy, the old and the new adjoint that makes five. Four codes per byte.",
     ),
     "7.4": Exercise(
         grade_slopes,
         slopes,
-        "The G half lies D numbers after the U half of the same token. Mask all loads and stores by c < D.",
+        "The half of a lies I numbers after that of u, of the same token. Mask all loads and stores by spin < I.",
+    ),
+    "7.5": Exercise(
+        grade_shows,
+        shows,
+        "What is a filled code multiplied by? Which programs read what another one has written? Which spins does the "
+        "last round of the loop add? One of the three never shows.",
     ),
 }

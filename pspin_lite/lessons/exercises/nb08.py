@@ -8,23 +8,23 @@ from ... import config, costs
 from . import Exercise, expect
 
 
-def widest(budget: int, V: int, D: int, L: int) -> int:
-    """The largest D_int with which the whole network has at most `budget` parameters."""
+def widest(budget: int, vocab: int, D: int, layers: int) -> int:
+    """The largest number of spins with which the whole network has at most `budget` parameters."""
 
-    def count(D_int):
-        layer = 5 * D**2 + 2 * D * D_int + 2 * D_int**2 + D * D_int + 2 * D + D_int
-        return V * D + L * layer + D
+    def count(I):
+        layer = 5 * D**2 + 2 * D * I + 2 * I**2 + D * I + 2 * D + I
+        return vocab * D + layers * layer + D
 
-    D_int = 0
-    while count(D_int + 1) <= budget:
-        D_int += 1
-    return D_int
+    I = 0
+    while count(I + 1) <= budget:
+        I += 1
+    return I
 
 
 def grade_widest(answer) -> None:
     for budget, inner in ((60_963_008, 2048), (60_963_007, 2047), (60_979_000, 2048)):
-        expect(f"D_int for {budget:,} parameters, |V| = 256, D = 704, L = 4", answer(budget, 256, 704, 4), inner, 0)
-    expect("D_int for 57,719,072 parameters, |V| = 49152", answer(57_719_072, 49152, 544, 4), 1408, 0)
+        expect(f"I for {budget:,} parameters, 256 tokens, D = 704, 4 layers", answer(budget, 256, 704, 4), inner, 0)
+    expect("I for 57,719,072 parameters, 49,152 tokens", answer(57_719_072, 49152, 544, 4), 1408, 0)
 
 
 def merge(first, second):
@@ -59,14 +59,14 @@ def steps_to_outweigh_the_head(cfg) -> int:
 def grade_steps(answer) -> None:
     for name, vocab, K in (("subword-paper", 49152, 2), ("byte-paper", 256, 0), ("subword-paper", 200_000, 7)):
         cfg = config.preset(name).replace(vocab=vocab)
-        expect(f"K of {name} with |V| = {vocab:,}", answer(cfg), K, 0)
+        expect(f"K of {name} with {vocab:,} tokens", answer(cfg), K, 0)
         after = costs.flops(cfg.replace(micro_steps=K))
         assert after.attractor > after.head
 
 
-def cache_to_state(pspin, transformer, text_bytes: float, mu: float) -> float:
+def cache_to_state(pspin, transformer, text_bytes: float, bytes_per_token: float) -> float:
     """Bytes of the Transformer's cache after a text, over bytes of the p-Spin state."""
-    cache = 2 * transformer.layers * transformer.kv_heads * transformer.head_width * text_bytes / mu
+    cache = 2 * transformer.layers * transformer.kv_heads * transformer.head_width * text_bytes / bytes_per_token
     return cache / (pspin.layers * pspin.heads * pspin.head_width**2)
 
 
@@ -80,7 +80,7 @@ EXERCISES = {
     "8.1": Exercise(
         grade_widest,
         widest,
-        "Write the count of section 6 as a function of D_int and search upwards; or solve the quadratic equation and "
+        "Write the count of section 5 as a function of I and search upwards; or solve the quadratic equation and "
         "round down.",
     ),
     "8.2": Exercise(
@@ -91,11 +91,11 @@ EXERCISES = {
     "8.3": Exercise(
         grade_steps,
         steps_to_outweigh_the_head,
-        "Per token: L * 2 D_int (3 D + 2 K D_int) against 2 D |V|. Count K up from 0 until the first is larger.",
+        "Per token: L * 2 I (3 D + 2 K I) against 2 D N. Count K up from 0 until the first is larger.",
     ),
     "8.4": Exercise(
         grade_cache,
         cache_to_state,
-        "The text has text_bytes / mu tokens for the Transformer, and the state does not care how long the text is.",
+        "For the Transformer the text has text_bytes / bytes_per_token tokens. The state does not grow with the text.",
     ),
 }

@@ -20,23 +20,23 @@ def grade_characters(answer) -> None:
     expect("what begins in the last two bytes of 'é!'", answer("é!".encode()[1:]), 1, 0)
 
 
-def fair_bytes_a_token(nats_per_token: float, bits_per_byte: float) -> float:
-    """The bytes a token at which a subword loss and a byte model's bits per byte are the same."""
+def fair_bytes_per_token(nats_per_token: float, bits_per_byte: float) -> float:
+    """The bytes per token at which a subword loss and a byte model's bits per byte are the same."""
     return nats_per_token / (bits_per_byte * math.log(2))
 
 
 def grade_fair(answer) -> None:
-    expect("2 bits a token against 1 bit per byte", answer(2 * math.log(2), 1.0), 2.0)
+    expect("2 bits per token against 1 bit per byte", answer(2 * math.log(2), 1.0), 2.0)
     expect("the paper's 4.8004 nats against 2.12 bits per byte", answer(4.8004, 2.12), 3.26675, 1e-4)
 
 
-def sequences_in(epoch: int, N: int, T: int) -> int:
-    """How many sequences of T + 1 tokens start in repetition `epoch` of N tokens."""
+def sequences_in(epoch: int, size: int, T: int) -> int:
+    """How many windows of T + 1 tokens start in epoch `epoch` of `size` tokens."""
 
-    def before(position):  # sequences that start before it
-        return -(-position // (T + 1))
+    def before(position):  # windows that start before it
+        return math.ceil(position / (T + 1))
 
-    return before((epoch + 1) * N) - before(epoch * N)
+    return before((epoch + 1) * size) - before(epoch * size)
 
 
 def grade_sequences(answer) -> None:
@@ -44,7 +44,7 @@ def grade_sequences(answer) -> None:
         starts = np.arange(0, 6 * N, T + 1)
         for epoch in range(5):
             expected = int((starts // N == epoch).sum())
-            expect(f"sequences in repetition {epoch} of {N} tokens, T = {T}", answer(epoch, N, T), expected, 0)
+            expect(f"windows in epoch {epoch} of {N} tokens, T = {T}", answer(epoch, N, T), expected, 0)
 
 
 def windows(tokens, T: int, end: int) -> list:
@@ -70,13 +70,13 @@ EXERCISES = {
     ),
     "9.2": Exercise(
         grade_fair,
-        fair_bytes_a_token,
-        "Bits per byte of the subword model are nats / ln 2 / bytes a token. Set them equal and solve.",
+        fair_bytes_per_token,
+        "Bits per byte of the subword model are nats / ln 2 / bytes per token. Set them equal and solve.",
     ),
     "9.3": Exercise(
         grade_sequences,
         sequences_in,
-        "Sequences that start before position p: p / (T + 1), rounded up. Subtract two of these.",
+        "Windows that start before position p: p / (T + 1), rounded up. Subtract two of these.",
     ),
     "9.4": Exercise(
         grade_windows,

@@ -18,7 +18,7 @@ def bits_per_byte(nats: list[float], sizes: list[int]) -> float:
 
 
 def grade_bits(answer) -> None:
-    expect("one token of 4 bytes at 4 ln 2 nats: 1 bit a byte", answer([4 * math.log(2)], [4]), 1.0)
+    expect("one token of 4 bytes at 4 ln 2 nats: 1 bit per byte", answer([4 * math.log(2)], [4]), 1.0)
     expect("tokens of 1 and 9 bytes, 1 nat each", answer([1.0, 1.0], [1, 9]), 0.2 / math.log(2))
     expect("an end token costs nats and is no byte", answer([1.0, 1.0, 0.5], [2, 3, 0]), 0.5 / math.log(2))
 
@@ -39,9 +39,9 @@ def grade_turned(answer) -> None:
         expect(f"pair {i} of a head of width 4 at position 5", answer(a, b, 5, rate), whole[[i, i + 2]], 1e-4)
 
 
-def attend_once(q, K, V):
+def attend_once(q, k, v):
     """Softmax of the scores over all keys, then the mean of the values with those weights."""
-    return torch.softmax(K @ q / q.shape[-1] ** 0.5, 0) @ V
+    return torch.softmax(k @ q / q.shape[-1] ** 0.5, 0) @ v
 
 
 def grade_once(answer) -> None:
@@ -49,20 +49,20 @@ def grade_once(answer) -> None:
     expect("a single token attends to itself", answer(torch.tensor([1.0, 0]), one, one), one[0])
     generator = torch.Generator().manual_seed(1)
     for t, d in ((2, 2), (7, 16)):
-        Q, K, V = torch.randn(3, t, d, generator=generator)
-        whole = F.scaled_dot_product_attention(Q[None], K[None], V[None], is_causal=True)[0]
-        expect(f"the last of {t} tokens, width {d}", answer(Q[-1], K, V), whole[-1], 1e-4)
+        q, k, v = torch.randn(3, t, d, generator=generator)
+        whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+        expect(f"the last of {t} tokens, width {d}", answer(q[-1], k, v), whole[-1], 1e-4)
     large = torch.tensor([[100.0, 0], [0, 100.0]])
     expect("large scores", answer(torch.tensor([100.0, 0]), large, torch.eye(2)), torch.tensor([1.0, 0]))
 
 
 def outgrown(L: int, H_kv: int, d: int, L_s: int, H_s: int, d_s: int) -> int:
-    """Keys and values, 2 L H_kv d numbers a token, against L_s H_s matrices of d_s by d_s."""
+    """Keys and values, 2 L H_kv d numbers per token, against L_s H_s matrices of d_s by d_s."""
     return L_s * H_s * d_s**2 // (2 * L * H_kv * d) + 1
 
 
 def grade_outgrown(answer) -> None:
-    expect("one layer, one head of width 1, both: 1 number against 2 a token", answer(1, 1, 1, 1, 1, 1), 1)
+    expect("one layer, one head of width 1, both: 1 number against 2 per token", answer(1, 1, 1, 1, 1, 1), 1)
     expect("equal at two tokens: more at three", answer(1, 1, 1, 1, 1, 2), 3)
     ours, theirs = preset("subword-paper"), preset("transformer-paper")
     shape = (theirs.layers, theirs.kv_heads, theirs.head_width, ours.layers, ours.heads, ours.head_width)
@@ -81,11 +81,11 @@ EXERCISES = {
     "11.3": Exercise(
         grade_once,
         attend_once,
-        "Scores are K @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
+        "Scores are k @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
     ),
     "11.4": Exercise(
         grade_outgrown,
         outgrown,
-        "Numbers of the state over numbers a token; the cache must hold more, not as many.",
+        "Numbers of the state over numbers per token; the cache must hold more, not as many.",
     ),
 }

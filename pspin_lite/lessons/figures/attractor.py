@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from ... import fixed_points
+from ... import attractor, fixed_points
 from .. import explore_attractor
-from . import BLUE, GREEN, GREY, ORANGE, RED, SKY, styled
+from . import BLUE, CYCLE, GREEN, GREY, ORANGE, SKY, styled
 from .live import LiveFigure, Panel
+
+OTHER = {"alone": (-0.35, -0.25)}  # where a second path of a portrait starts
+CORNER = (-0.9, 0.9)  # the others
+ATTRACTS = dict(color="black", marker="o", ls="", ms=7)
+REPELS = ATTRACTS | dict(mfc="white")
 
 
 @styled
@@ -17,104 +23,133 @@ def cobweb(maps: dict[str, tuple[float, float, list[float]]], steps: int) -> tup
     """One panel for each map y -> tanh(drive + a y), given as (drive, a, starts): curve, diagonal, steps between them.
 
     Arrays: name -> states [starts, steps + 1]."""
-    figure = Figure(figsize=(3.1 * len(maps), 3.8), layout="constrained")
+    figure = Figure(figsize=(2.7 * len(maps), 3.5), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(maps), sharey=True))
-    y, found = np.linspace(-1, 1, 201), {}
+    y, shown = np.linspace(-1, 1, 201), {}
     for axes, (name, (drive, a, starts)) in zip(panels, maps.items(), strict=True):
         states = [np.array(starts, float)]
         for _ in range(steps):
             states.append(np.tanh(drive + a * states[-1]))
-        found[name] = np.stack(states, 1)
+        shown[name] = np.stack(states, 1)
         axes.plot(y, y, color=GREY, lw=1)
         axes.plot(y, np.tanh(drive + a * y), color=BLUE, lw=2)
-        for path, colour in zip(found[name], (ORANGE, GREEN), strict=False):
+        for path, colour in zip(shown[name], (ORANGE, GREEN), strict=False):
             x = np.repeat(path, 2)  # up to the curve, across to the diagonal
             axes.plot(x[:-1], np.concatenate([path[:1], x[2:]]), color=colour, lw=1.4)
             axes.plot(path[:1], path[:1], "o", color=colour, ms=5)
+            if len(starts) > 1:
+                axes.annotate(f"from {path[0]:g}".replace("-", "−"), path[[0, 0]], color=colour, **_away(path))
+        for point, attracts in _crossings(drive, a):
+            axes.plot(point, point, **(ATTRACTS if attracts else REPELS), clip_on=False, zorder=4)
         axes.set(xlabel="spin before a step", xlim=(-1, 1), ylim=(-1, 1), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-        axes.set_title(name, fontsize=11)
+        axes.set_title(name, fontsize=10.5)
         axes.set_box_aspect(1)
     panels[0].set_ylabel("spin after it")
-    return figure, found
+    names = {"fixed point, attracts": ATTRACTS, "fixed point, repels": REPELS}
+    handles = [Line2D([], [], label=name, **how) for name, how in names.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
+    return figure, shown
 
 
-def portraits(kinds: list[str], gamma: float, scale: float, K: int) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
-    """Phase portraits of two-spin maps side by side; arrays by kind as `explore_attractor.portrait` gives them."""
-    wide = 3.1 * len(kinds)
-    places = [((0.55 + 3.1 * i) / wide, 0.17, 2.3 / wide, 2.3 / 3.3) for i in range(len(kinds))]
-    ends = dict(xlim=(-1, 1), ylim=(-1, 1), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
-    panels = tuple(Panel(place, kind, "spin 1", "spin 2", **ends) for place, kind in zip(places, kinds, strict=True))
-    figure, found = LiveFigure((wide, 3.3), panels), {}
-    for i, kind in enumerate(kinds):
-        found[kind] = explore_attractor.portrait(figure, i, *fixed_points.two_spins(kind, gamma, scale), K)
-    return figure.still(), found
+def _crossings(drive: float, a: float) -> list[tuple[float, bool]]:
+    """The fixed points of y -> tanh(drive + a y), and whether they attract."""
+    y = np.linspace(-1, 1, 20001)
+    gap = np.tanh(drive + a * y) - y
+    points = y[:-1][gap[:-1] * gap[1:] < 0]
+    return [(point, bool(abs(a * (1 - np.tanh(drive + a * point) ** 2)) < 1)) for point in points]
+
+
+def _away(path: np.ndarray) -> dict[str, object]:
+    """Where the name of a start is: below the diagonal if the path climbs, else above it."""
+    climbs = path[-1] > path[0]
+    place = dict(xytext=(8, -6) if climbs else (-8, 6), ha="left" if climbs else "right")
+    return place | dict(textcoords="offset points", va="top" if climbs else "bottom", fontsize=9.5)
 
 
 @styled
-def spectra(scales: list[float], gamma: float = 0.5) -> tuple[Figure, dict[float, np.ndarray]]:
-    """Eigenvalues of the Jacobian of a step, at the fixed point of each of eight tokens on 32 random spins.
-
-    Arrays: scale -> complex [8, 32]."""
-    figure = Figure(figsize=(3.1 * len(scales), 3.8), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(scales), sharey=True))
-    circle, found = np.exp(2j * np.pi * np.linspace(0, 1, 200)), {}
-    for axes, scale in zip(panels, scales, strict=True):
-        z, w_int, damping = fixed_points.random_map(gamma, scale)
-        J = fixed_points.jacobian(fixed_points.follow(z, w_int, damping), z, w_int, damping)
-        found[scale] = torch.linalg.eigvals(J).numpy()
-        axes.plot(circle.real, circle.imag, color=GREY, lw=1)
-        axes.plot(found[scale].real.ravel(), found[scale].imag.ravel(), "o", ms=2.5, color=BLUE, alpha=0.6)
-        axes.set(xlabel="real part", xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-        axes.set_title(f"scale {scale:g}", fontsize=11)
+def portraits(kinds: list[str], gamma: float, scale: float, K: int) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
+    """Phase portraits of two-spin maps side by side, with the direction of a step all over the plane; arrays by kind as
+    `explore_attractor.portrait` gives them."""
+    figure = Figure(figsize=(8.0, 3.7), layout="constrained")
+    panels, shown = np.atleast_1d(figure.subplots(1, len(kinds), sharey=True)), {}
+    blank = Panel((0, 0, 1, 1), "", "", "", (-1, 1), (-1, 1), (), ())
+    axis = np.linspace(-1, 1, 41)
+    some = slice(2, 41, 4)
+    for axes, kind in zip(panels, kinds, strict=True):
+        layer = fixed_points.two_spins(kind, gamma, scale)
+        one = shown[kind] = explore_attractor.portrait(LiveFigure((1, 1), (blank,)), 0, *layer, K)
+        sizes = np.maximum(np.linalg.norm(one["moves"], axis=-1, keepdims=True), 1e-9)
+        u, v = np.moveaxis((one["moves"] / sizes)[some, some], -1, 0)
+        axes.quiver(axis[some], axis[some], u, v, color="#BBBBBB", scale=17, width=0.007, pivot="mid")
+        for i, colour in ((0, SKY), (1, ORANGE)):
+            axes.contour(axis, axis, one["moves"][..., i], levels=[0], colors=[colour], linewidths=1.8)
+        path = [torch.tensor(OTHER.get(kind, CORNER), dtype=layer.z.dtype)]
+        for _ in range(K):
+            path.append(attractor.step(path[-1], *layer)[0])
+        one["other"] = torch.stack(path).numpy()
+        axes.plot(*one["other"].T, "o-", color=GREY, ms=2.5, lw=1.1)
+        axes.plot(*one["paths"][0].T, "o-", color=GREEN, ms=3.5, lw=1.6)
+        for filled, face in ((True, "black"), (False, "white")):
+            axes.plot(*one["points"][one["attracts"] == filled].T, **ATTRACTS | dict(mfc=face))
+        count, attract = len(one["points"]), int(one["attracts"].sum())
+        rests = "no place to rest" if attract == 0 else f"{attract} places to rest"
+        axes.set_title(f"{kind}\n{count} fixed point{'s' * (count > 1)}, {rests}", fontsize=10.5)
+        axes.set(xlim=(-1, 1), ylim=(-1, 1), xticks=[-1, 0, 1], yticks=[-1, 0, 1], xlabel="spin 1")
         axes.set_box_aspect(1)
-    panels[0].set_ylabel("imaginary part")
-    return figure, found
+        axes.grid(visible=False)
+    panels[0].set_ylabel("spin 2")
+    names = {
+        "spin 1 unchanged": dict(color=SKY, lw=1.8),
+        "spin 2 unchanged": dict(color=ORANGE, lw=1.8),
+        "the layer's path": dict(color=GREEN, marker="o", ms=3.5),
+        "another start": dict(color=GREY, lw=1.1, marker="o", ms=2.5),
+        "attracts": ATTRACTS,
+        "repels": REPELS,
+    }
+    handles = [Line2D([], [], label=name, **how) for name, how in names.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9.5)
+    return figure, shown
 
 
 @styled
 def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, np.ndarray]]:
     """Over the scale of the couplings: Lipschitz bound, largest spectral radius, share of tokens that settle."""
     looked = [fixed_points.examine(*fixed_points.random_map(gamma, scale), K=1) for scale in scales]
-    found = dict(
+    shown = dict(
         bound=np.array([each.bound for each in looked]),
         radius=np.array([np.nanmax(each.radius) for each in looked]),
         settles=np.array([each.settles.mean() for each in looked]),
     )
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
+    figure = Figure(figsize=(7.0, 4.8), layout="constrained")
+    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     axes.axhline(1, color=GREY, lw=1)
-    axes.plot(scales, found["bound"], color=ORANGE, lw=2, label="Lipschitz bound")
-    axes.plot(scales, found["radius"], color=BLUE, lw=2, label="largest spectral radius")
-    axes.plot(scales, found["settles"], color=GREEN, lw=2, ls="--", label="share of tokens that settle")
-    axes.set(xlabel="scale of the couplings", ylabel="factor of a step; share", ylim=(0, 3))
-    axes.set_xlim(scales[0], scales[-1])
-    figure.legend(loc="outside right upper")
-    return figure, found
-
-
-@styled
-def stopping(steps: np.ndarray, common: int) -> tuple[Figure, dict[str, np.ndarray]]:
-    """How many tokens stop after how many steps; the step at which a rule for all together would have stopped."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    values, counts = np.unique(steps, return_counts=True)
-    axes.bar(values, counts, color=SKY)
-    axes.axvline(common, color=RED, lw=1.5, ls="--", label="all together")
-    axes.set(xlabel="steps taken", ylabel="tokens", xticks=np.arange(0, max(common, values.max()) + 2, 2))
-    axes.legend()
-    return figure, dict(steps=values, tokens=counts)
+    axes.plot(scales, shown["bound"], color=ORANGE, lw=2)
+    axes.plot(scales, shown["radius"], color=BLUE, lw=2)
+    axes.text(2.55, 2.62, "Lipschitz bound:\nworst case", color=ORANGE, ha="right", va="center")
+    axes.text(4.9, 1.28, "spectral radius:\nwhat happens near rest", color=BLUE, ha="right", va="bottom")
+    axes.set(ylabel="factor per step", ylim=(0, 3), xlim=(scales[0], scales[-1]))
+    below.plot(scales, 100 * shown["settles"], color=GREEN, lw=2)
+    below.set(xlabel="scale of the couplings", ylabel="tokens that\nsettle, %", ylim=(0, 105), yticks=[0, 50, 100])
+    axes.set_title("Tokens stop settling where the radius passes 1, not the bound", fontsize=12)
+    return figure, shown
 
 
 @styled
 def over_training(records: list[dict]) -> tuple[Figure, dict[str, np.ndarray]]:
     """The radius of each layer's attractor as a run recorded it. Arrays: steps [n], values [n, layers]."""
-    found = dict(steps=np.array([r["step"] for r in records]), values=np.array([r["radius"] for r in records]))
+    shown = dict(steps=np.array([r["step"] for r in records]), values=np.array([r["radius"] for r in records]))
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     axes.axhline(1, color=GREY, lw=1)
-    for layer, line in enumerate(found["values"].T):
-        axes.semilogy(found["steps"], line, lw=2, label=f"layer {layer}")
-    axes.set(xlabel="step of training", ylabel="largest spectral radius", xlim=(0, found["steps"][-1]))
+    for layer, values in enumerate(shown["values"].T):
+        axes.semilogy(shown["steps"], values, lw=2, color=CYCLE[layer])
+        axes.annotate(
+            f" layer {layer}", (shown["steps"][-1], values[-1]), color=CYCLE[layer], va="center", annotation_clip=False
+        )
+    largest = shown["values"].max(0).argmax()
+    where = "the last layer" if largest == shown["values"].shape[1] - 1 else f"layer {largest}"
+    how = "and reaches 1" if shown["values"].max() > 0.995 else "most of all"
+    axes.set_title(f"The largest radius grows, {how} in {where}", fontsize=12)
+    axes.set(xlabel="step of training", ylabel="largest spectral radius", xlim=(0, shown["steps"][-1]))
     axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    figure.legend(loc="outside right upper", reverse=True)
-    return figure, found
+    return figure, shown

@@ -1,55 +1,62 @@
-"""Figures of notebook 09: merges, bytes a token, passages shared between speeches, packing, shuffling. Each returns the
+"""Figures of notebook 09: bytes per token, passages shared between speeches, packing, shuffling. Each returns the
 figure and what it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, styled
 
 
-@styled
-def merges(bytes_a_token: Sequence[float]) -> tuple[Figure, np.ndarray]:
-    """Bytes a token after 0, 1, 2, .. merges."""
-    values = np.asarray(bytes_a_token)
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(np.arange(len(values)), values, color=BLUE)
-    axes.set(xlabel="merges", ylabel="bytes a token", xlim=(0, len(values) - 1), ylim=(1, None))
-    return figure, values
+def _title(axes: Axes, text: str, size: float = 12) -> None:
+    axes.set_title(text, loc="left", fontsize=size, weight="bold")
 
 
 @styled
-def bytes_a_token(years: Sequence[int], ratios: Sequence[float], estimate: float) -> tuple[Figure, np.ndarray]:
-    """Bytes a token of each text against its year; the paper's estimate is a line."""
+def bytes_per_token(years: Sequence[int], ratios: Sequence[float], estimate: float) -> tuple[Figure, np.ndarray]:
+    """Bytes per token of each text against its year; the paper's estimate is a line."""
     figure = Figure(figsize=(7.0, 3.0), layout="constrained")
     axes = figure.subplots()
-    axes.plot(years, ratios, "o", color=BLUE, markersize=4, label="a speech")
-    axes.axhline(estimate, color=RED, ls="--", label=f"the paper's {estimate:g}, of another tokenizer")
-    axes.set(xlabel="year", ylabel="bytes a token", ylim=(min(2.0, min(ratios)), None))
-    figure.legend(loc="outside upper center", ncols=2)
+    axes.plot(years, ratios, "o", color=BLUE, markersize=4)
+    axes.axhline(estimate, color=RED, ls="--")
+    axes.text(min(years), estimate - 0.05, f"the paper's {estimate:g}, for a vocabulary of 49,152", color=RED, va="top")
+    axes.text(min(years), min(ratios) + 0.1, "one dot per speech, one vocabulary of 1,024", color=BLUE)
+    _title(axes, f"One tokenizer, {min(ratios):.1f} to {max(ratios):.1f} bytes per token")
+    axes.set(xlabel="year", ylabel="bytes per token", ylim=(min(2.0, min(ratios)), None))
     return figure, np.array([years, ratios])
 
 
 @styled
 def leaks(
-    shares: Mapping[str, Sequence[float]], distances: Sequence[int], shared: Sequence[float]
+    shares: Mapping[str, Sequence[float]],
+    distances: Sequence[int],
+    shared: Sequence[float],
+    ours: tuple[str, int] | None = None,
 ) -> tuple[Figure, dict]:
     """Left: per cent of a split's passages that are in training, a dot for each way to make the split, a line at their
-    median. Right: per cent shared by two speeches, by the years between them."""
-    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
+    median, a ring around ours (a rule and its offset). Right: per cent shared by two speeches, by the years between."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))
     for x, (ways, colour) in enumerate(zip(shares.values(), CYCLE, strict=False)):
         spread = np.linspace(-0.2, 0.2, len(ways)) if len(ways) > 1 else [0.0]
         left.plot(x + np.asarray(spread), ways, "o", color=colour, markersize=4)
         left.plot([x - 0.3, x + 0.3], [np.median(ways)] * 2, color=colour)
-    left.set_xticks(range(len(shares)), [name.replace(" ", "\n", 1) for name in shares])
+        if ours and list(shares)[x] == ours[0]:
+            at = (x + spread[ours[1]], ways[ours[1]])
+            left.plot(*at, "o", color="black", fillstyle="none", markersize=9)
+            left.annotate("ours", at, (-9, -3), textcoords="offset points", ha="right", fontsize=10)
+    left.set_xticks(range(len(shares)), [name.replace(" ", "\n") for name in shares])
     left.grid(axis="x", visible=False)
+    clean = [name for name, ways in shares.items() if max(ways) < 0.1]
+    _title(left, f"Only “{clean[0]}” is nearly clean" if len(clean) == 1 else "How much leaks", 11.5)
+    _title(right, "Copies are close in time", 11.5)
     left.set(ylabel="passages seen in training, %", ylim=(0, None), xlim=(-0.5, len(shares) - 0.5))
-    right.plot(range(len(distances)), shared, "o-", color=BLUE)
+    right.bar(range(len(distances)), shared, color=BLUE, width=0.6)
+    right.grid(axis="x", visible=False)
     right.set_xticks(range(len(distances)), [str(n) for n in distances])
     right.set(xlabel="years between two speeches", ylabel="passages shared, %", ylim=(0, None))
     return figure, {"shares": dict(shares), "shared": np.asarray(shared)}
@@ -57,27 +64,31 @@ def leaks(
 
 @styled
 def packing(starts: Sequence[int], long: int, tokens: int) -> tuple[Figure, np.ndarray]:
-    """Which tokens each sequence covers, in the order they are used: one row each, coloured by repetition. `starts`
-    count on through the repetitions, and a sequence that crosses an end goes on at the left in the next colour."""
+    """Which tokens each sequence covers, in the order they are used: one row each, coloured by epoch. `starts` count on
+    through the epochs, and a sequence that crosses an end goes on at the left, hatched, in the next colour."""
     figure = Figure(figsize=(7.4, 1.1 + 0.24 * len(starts)), layout="constrained")
     axes = figure.subplots()
     covered = np.array([[start, start + long] for start in starts])
-    labelled: set[int] = set()
+    labelled: set[str] = set()
     for row, (a, b) in enumerate(covered):
         while a < b:
             end = min(b, (a // tokens + 1) * tokens)
-            turn = int(a) // tokens
-            label = None if turn in labelled else f"repetition {turn}"
-            labelled.add(turn)
-            colour = (BLUE, ORANGE, GREY, GREEN)[turn % 4]
-            axes.barh(row, end - a, left=a % tokens, color=colour, height=0.75, label=label)
+            turn, over = int(a) // tokens, a != starts[row]
+            name = "belongs to the next epoch" if over else f"epoch {turn}"
+            how = dict(color="#BDBDBD", hatch="///", ec=GREY) if over else dict(color=(BLUE, ORANGE, GREEN)[turn % 3])
+            axes.barh(row, end - a, left=a % tokens, height=0.75, label=None if name in labelled else name, **how)
+            labelled.add(name)
             a = end
-    axes.set(xlabel="position in the joined documents", ylabel="sequence n", xlim=(0, tokens))
+    axes.set(xlabel="position in the ribbon", ylabel="window n", xlim=(0, tokens))
     axes.set_yticks(range(len(starts)))
     axes.set_xticks(range(0, tokens + 1, max(1, tokens // 12)))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    figure.legend(loc="outside upper center", ncols=4)
+    _title(axes, "Each epoch reads every token once")
+    names = sorted(
+        zip(*axes.get_legend_handles_labels(), strict=True), key=lambda named: not named[1].startswith("epoch")
+    )
+    figure.legend(*zip(*names, strict=True), loc="outside lower center", ncols=4)
     return figure, covered
 
 
@@ -88,9 +99,39 @@ def shuffling(order: Sequence[int], size: int) -> tuple[Figure, np.ndarray]:
     order = np.asarray(order)
     figure = Figure(figsize=(5.6, 4.0), layout="constrained")
     axes = figure.subplots()
-    axes.plot(np.arange(len(order)), order, ".", color=BLUE, markersize=3, label="a document")
-    axes.plot([0, len(order)], [size, len(order) + size], color=RED, label="the newest in the buffer")
+    axes.plot(np.arange(len(order)), order, ".", color=BLUE, markersize=3)
+    axes.plot([0, len(order)], [size, len(order) + size], color=RED)
+    axes.text(0.02 * len(order), 0.62 * len(order), "no document from\nabove this line:\nnot yet read", color=RED)
+    _title(axes, "A buffer mixes neighbours only")
     axes.set(xlabel="place in the shuffled stream", ylabel="place in the stream", xlim=(0, len(order)))
     axes.set_ylim(0, len(order))
-    figure.legend(loc="outside upper center", ncols=2, markerscale=3)
     return figure, order
+
+
+def buffers(places: Callable[[int], Sequence[int]], every: int = 5) -> Callable[..., tuple[Figure, dict[str, str]]]:
+    """The widget of notebook 09: `shuffling` for several sizes of the buffer, one dot for every few documents.
+    places(size): the original numbers of all documents, in the order in which they come out."""
+
+    @styled
+    def draw(buffer: int) -> tuple[Figure, dict[str, str]]:
+        order = np.asarray(places(buffer))
+        at = np.arange(len(order))
+        figure = Figure(figsize=(5.6, 4.0))
+        axes = figure.add_axes((0.14, 0.14, 0.82, 0.76))
+        axes.plot(at[::every], order[::every], "o", color=BLUE, markersize=2)
+        axes.plot([0, len(order) - buffer], [buffer, len(order)], color=RED)
+        _title(
+            axes, f"A buffer of {buffer:,} moves a document by {np.abs(order - at).mean():,.0f} places on average", 10
+        )
+        axes.set(xlabel="place in the shuffled stream", ylabel="place in the stream")
+        axes.set(xlim=(0, len(order)), ylim=(0, len(order)))
+        hundred = {"highest of the first hundred": f"{order[:100].max():,}"}
+        return figure, hundred | {"in the first half, from the second": _share(order)}
+
+    return draw
+
+
+def _share(order: np.ndarray) -> str:
+    """Of the first half of the order, what comes from the second half of the stream: half of it, if well mixed."""
+    half = len(order) // 2
+    return f"{100 * (order[:half] >= half).mean():.0f} per cent"

@@ -2,87 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from matplotlib import patheffects
-from matplotlib.colors import Normalize
+import torch
 from matplotlib.figure import Figure
 
+from ... import fixed_points
+from ...attractor import slopes
 from . import BLUE, CYCLE, GREY, ORANGE, RED, styled
 
-DARK = patheffects.withStroke(linewidth=2.5, foreground="#333333")  # white lines on a bright ground
-
 
 @styled
-def series(errors: dict[str, np.ndarray]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Relative error of a series after 0, 1, .. products, one line a name, on a logarithmic axis."""
+def series(scales: Sequence[float], most: int = 20) -> tuple[Figure, dict[float, np.ndarray]]:
+    """Relative error of the series after 0, 1, .. products against the solved linear system, at the fixed points
+    of random maps, one line per scale of the couplings. Arrays: spectral radius -> errors [most + 1]."""
+    shown = dict(_series_errors(scale, most) for scale in scales)
     figure = Figure(layout="constrained")
     axes = figure.subplots()
-    for (name, values), colour in zip(errors.items(), CYCLE, strict=False):
-        axes.semilogy(np.arange(len(values)), values, "o-", ms=3.5, color=colour, label=name)
-    most = max(len(values) for values in errors.values()) - 1
-    axes.set(xlabel="products in the series", ylabel="relative error of the gradient")
+    for (radius, errors), colour in zip(shown.items(), CYCLE, strict=False):
+        visible = np.where(errors > 1e-12, errors, np.nan)  # below is rounding
+        axes.semilogy(np.arange(most + 1), visible, "o-", ms=3.5, color=colour)
+        last = np.flatnonzero(np.isfinite(visible))[-1]
+        place = dict(xytext=(7, 0), textcoords="offset points", annotation_clip=False)
+        words = f"ρ = {radius:.2f}" + ", then rounding" * bool(last < most)
+        axes.annotate(words, (last, visible[last]), color=colour, va="center", **place)
+    axes.axhline(1, color=GREY, lw=1)
+    axes.set(xlabel="products in the series", ylabel="relative error of λ", xlim=(0, most))
     axes.set_xticks(np.arange(0, most + 1, max(1, most // 4)))
-    figure.legend(loc="outside right upper")
-    return figure, errors
+    axes.set_title("More products help only where the radius is below 1", fontsize=12)
+    return figure, shown
+
+
+def _series_errors(scale: float, most: int) -> tuple[float, np.ndarray]:
+    layer = fixed_points.random_map(gamma=0.5, scale=scale)
+    rest = fixed_points.follow(*layer)  # by Newton's method, which finds a fixed point even where it repels
+    J = fixed_points.jacobian(rest, *layer)
+    dy = fixed_points.random_direction(rest)
+    exact = torch.linalg.solve(torch.eye(len(layer.gamma), dtype=J.dtype) - J.mT, dy)
+    phi_u, phi_a = slopes(layer.z + (layer.gamma * rest) @ layer.w_int.T)
+    adjoint, errors = dy, []
+    for _ in range(most + 1):
+        errors.append(fixed_points.relative(adjoint, exact))
+        adjoint = dy + layer.gamma * (torch.cat([adjoint * phi_u, adjoint * phi_a], -1) @ layer.w_int)
+    return torch.linalg.eigvals(J).abs().max().item(), np.array(errors)
 
 
 @styled
-def heat_maps(found: dict[str, np.ndarray]) -> Figure:
-    """Of what `fixed_points.gradient_errors` gives: decades of error over radius and K, with lines at 0.01 and 1e-4."""
-    figure = Figure(figsize=(8.6, 3.8), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    K = np.arange(1, found["fixed"].shape[1] + 1)
-    titles = {"fixed": "missed: gradient of the fixed point", "steps": "missed: gradient of the K steps"}
-    for axes, (name, title) in zip(panels, titles.items(), strict=True):
-        decades = np.log10(np.maximum(found[name], 1e-10)).T
-        image = axes.pcolormesh(found["radius"], K, decades, cmap="cividis", norm=Normalize(-10, 0), shading="nearest")
-        lines = axes.contour(found["radius"], K, decades, levels=[-4, -2], colors="white", linewidths=1.3)
-        lines.set_path_effects([DARK])
-        for label in axes.clabel(lines, fmt={-4.0: "1e-4", -2.0: "0.01"}, fontsize=10):
-            label.set_path_effects([DARK])
-        axes.axhline(5, color="white", lw=1.3, ls=":", path_effects=[DARK])
-        axes.set(xlabel="spectral radius", yticks=[1, 5, 10, 15, 20])
-        axes.set_title(title, fontsize=11)
-        axes.grid(False)
-    panels[0].set_ylabel("K")
-    bar = figure.colorbar(image, ax=panels, ticks=[-10, -8, -6, -4, -2, 0])
-    bar.ax.set_yticklabels(["1e-10", "1e-8", "1e-6", "1e-4", "0.01", "1"])
-    bar.set_label("relative error")
+def rule(
+    errors: dict[str, np.ndarray], steps: Sequence[int], trained: dict[str, Sequence[float]] | None = None, K: int = 5
+) -> Figure:
+    """Of what `fixed_points.gradient_errors` gives: error of the implicit gradient over the spectral radius, one line
+    per number of steps, and the rule radius^(K+1), dashed. `trained`: radius and gradient_error of the layers of a
+    model with K steps, as dots in that colour, with their `names` if given."""
+    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    axes = figure.subplots()
+    radius = errors["radius"]
+    for count, colour in zip(steps, CYCLE, strict=False):
+        values = errors["fixed"][:, count - 1]
+        axes.semilogy(radius, np.where(values > 1e-13, values, np.nan), "-", lw=2, color=colour)
+        axes.semilogy(radius, radius ** (count + 1), "--", lw=1, color=colour)
+        at = np.flatnonzero(values > 2e-8)[0]
+        offset = (10, -9) if values[at] < 1e-4 else (60, 32)  # to the right of a line, above a flat one
+        place = dict(xytext=offset, textcoords="offset points", va="top")
+        axes.annotate(f"K = {count}", (radius[at], values[at]), color=colour, **place)
+    if trained is not None:
+        points = list(zip(trained["radius"], trained["gradient_error"], strict=True))
+        colour = dict(zip(steps, CYCLE, strict=False)).get(K, "white")
+        axes.semilogy(*zip(*points, strict=True), "o", ms=14, mfc=colour, mew=1.2, color="black", ls="", zorder=4)
+        for name, point in zip(trained.get("names", map(str, range(len(points)))), points, strict=True):
+            axes.annotate(name, point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
+        words = f"circles: layers of the\ntrained model, K = {K}"
+        axes.text(1.04, 2e-8, words + trained.get("note", ""), ha="right", va="bottom", fontsize=9.5)
+    axes.axhline(0.001, color=GREY, lw=1, ls=":")
+    axes.text(0.01, 0.00085, "a tenth of a per cent", color=GREY, ha="left", va="top", fontsize=9.5)
+    axes.set(
+        xlabel="spectral radius ρ", ylabel="error against the fixed point's gradient", ylim=(1e-8, 3), xlim=(0, 1.05)
+    )
+    title = r"The error stays below the rule $\rho^{K+1}$ (dashed)"
+    axes.set_title(title, fontsize=12)
     return figure
 
 
 @styled
 def memory(K: list[int], kept: dict[str, list[int]], unit: int = 1024) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Memory against the number of steps, one line a name."""
+    """Memory against the number of steps, one line per name."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
-    found = {name: np.array(values) / unit for name, values in kept.items()}
-    for (name, values), colour in zip(found.items(), (ORANGE, BLUE), strict=False):
-        axes.plot(K, values, "o-", color=colour, label=name)
-    axes.set(xlabel="K", ylabel="kept for the backward pass, KB", ylim=(0, None), xticks=K)
-    axes.legend()
-    return figure, found
+    shown = {name: np.array(values) / unit for name, values in kept.items()}
+    for (name, values), colour in zip(shown.items(), (ORANGE, BLUE), strict=False):
+        axes.plot(K, values, "o-", color=colour)
+        blank = dict(fc="white", ec="none", pad=1)
+        place = dict(xytext=(-14, 8), textcoords="offset points", va="bottom", ha="right", bbox=blank)
+        axes.annotate(f"{name}, at K = {K[-1]}: {values[-1]:.0f} KiB", (K[-1], values[-1]), color=colour, **place)
+    axes.set(
+        xlabel="steps K",
+        ylabel="kept for the backward pass, KiB",
+        ylim=(0, 1.2 * max(map(max, shown.values()))),
+        xticks=K,
+    )
+    axes.set_title("Unrolled memory grows with every step, implicit memory does not", fontsize=12)
+    return figure, shown
 
 
 @styled
 def branches(feedbacks: list[float], drives: np.ndarray) -> tuple[Figure, dict[float, dict[str, np.ndarray]]]:
-    """One spin, y = tanh(drive + a y): all its fixed points over the drive, and the one reached from the layer's start.
+    """One spin, y = tanh(z + A y): all its fixed points over the drive, and the one reached from the layer's start.
 
-    Arrays for each a: `y` and `drive` of all fixed points, `slope` a (1 - y^2) at them, `reached` at `drives`."""
-    figure = Figure(figsize=(3.1 * len(feedbacks), 3.8), layout="constrained")
+    Arrays for each A: `y` and `drive` of all fixed points, `slope` A (1 - y^2) at them, `reached` at `drives`."""
+    figure = Figure(figsize=(2.7 * len(feedbacks), 4.0), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(feedbacks), sharey=True))
-    found, y = {}, np.linspace(-0.995, 0.995, 800)
-    for axes, a in zip(panels, feedbacks, strict=True):
-        drive, slope = np.arctanh(y) - a * y, a * (1 - y**2)
+    shown, y = {}, np.linspace(-0.995, 0.995, 800)
+    for axes, A in zip(panels, feedbacks, strict=True):
+        drive, slope = np.arctanh(y) - A * y, A * (1 - y**2)
         reached = np.tanh(drives)
         for _ in range(400):
-            reached = np.tanh(drives + a * reached)
-        found[a] = dict(y=y, drive=drive, slope=slope, reached=reached)
-        axes.plot(np.where(slope < 1, drive, np.nan), y, color=BLUE, lw=2.4)
-        axes.plot(np.where(slope >= 1, drive, np.nan), y, color=GREY, lw=1.4, ls="--")
-        axes.plot(drives, reached, ".", color=RED, ms=4)
-        axes.set(xlabel="drive", xlim=(drives[0], drives[-1]), ylim=(-1, 1), yticks=[-1, 0, 1])
-        axes.set_title(f"feedback {a:g}", fontsize=11)
+            reached = np.tanh(drives + A * reached)
+        shown[A] = dict(y=y, drive=drive, slope=slope, reached=reached)
+        axes.plot(np.where(slope < 1, drive, np.nan), y, color=BLUE, lw=2.4, label="attracts")
+        axes.plot(np.where(slope >= 1, drive, np.nan), y, color=GREY, lw=1.4, ls="--", label="repels")
+        axes.plot(drives, reached, "o", color=RED, ms=3.5, markevery=4, label="the layer's answer")
+        axes.set(xlabel="drive z", xlim=(drives[0], drives[-1]), ylim=(-1, 1), yticks=[-1, 0, 1])
+        jump = np.abs(np.diff(reached)).max()
+        fate = "smooth" if A < 1 else "vertical at 0" if A == 1 else f"jumps by {jump:.1f}"
+        axes.set_title(f"feedback {A:g}\n{fate}", fontsize=10.5)
         axes.set_box_aspect(1)
     panels[0].set_ylabel("spin at rest")
-    return figure, found
+    figure.suptitle("With strong feedback the layer's answer jumps", fontsize=12)
+    handles, names = panels[-1].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=9.5)
+    return figure, shown

@@ -11,9 +11,11 @@ import html
 import io
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from .style import styled
 
@@ -29,6 +31,10 @@ class Passage(str):
         made = super().__new__(cls, text)
         made.mark = mark
         return made
+
+    def printable(self) -> str:
+        """On one line, whatever it holds; no longer and no shorter."""
+        return "".join(letter if letter.isprintable() else "⏎" if letter == "\n" else "␣" for letter in self)
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class LiveFigure:
     lines: list[Line] = field(default_factory=list)
     texts: list[tuple[int, float, float, str, str]] = field(default_factory=list)  # panel, x, y, text, colour
 
-    def add_line(self, panel: int, x, y, colour: str, **how) -> None:
+    def add_line(self, panel: int, x: ArrayLike, y: ArrayLike, colour: str, **how: Any) -> None:
         self.lines.append(Line(panel, np.asarray(x, float), np.asarray(y, float), colour, **how))
 
     def add_text(self, panel: int, x: float, y: float, text: str, colour: str) -> None:

@@ -3,16 +3,33 @@ shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...costs import MB, Cost, Footprint
-from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, lines_and_dots, styled
+from ...config import PSpinConfig
+from ...costs import MB, Cost, Footprint, flops, footprint, step_bytes
+from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, styled
 
 PARTS = {"embedding": PURPLE, "state space": ORANGE, "ternary MLP": GREEN, "non-embedding": BLUE}
+NAMES = {  # of parts, in a legend
+    "embedding": "embedding",
+    "ternary MLP": "ternary: $W_{ext}$, $W_{int}$",
+    "state space": "state space + $W_{down}$ + norms (the paper's grouping)",
+    "non-embedding": "Transformer blocks",
+}
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(text, loc="left", fontsize=12, weight="bold")
+
+
+def _at_end(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
+    """The name of a line, behind its last point."""
+    axes.annotate(text, (x, y), (8, 0), textcoords="offset points", color=colour, va="center", fontsize=10)
 
 
 @styled
@@ -26,45 +43,47 @@ def stream(sizes: np.ndarray, pieces: np.ndarray) -> tuple[Figure, dict[str, np.
     at = np.arange(len(sizes))
     axes.plot(at, sizes, "o", color=BLUE, label="stream")
     axes.plot(at, independent, "--", color=GREY, label="if the pieces were independent")
-    for name, offset, colour in (("state space adds", 0, ORANGE), ("attractor adds", 1, GREEN)):
-        axes.plot(at[1 + offset :: 2], pieces[offset::2], "s", color=colour, markersize=4, label=name)
-    axes.set(xlabel="half blocks passed", ylabel="root mean square", xlim=(-0.3, len(sizes) - 0.7), ylim=(0, None))
-    axes.legend()
+    for name, offset, above, colour in (("state space adds", 0, 9, ORANGE), ("attractor adds", 1, 9, GREEN)):
+        x, y = at[1 + offset :: 2], pieces[offset::2]
+        axes.plot(x, y, "s", color=colour, markersize=5, label=name)
+        axes.annotate(f"each {name}", (x[-1], y[-1]), (0, above), textcoords="offset points", color=colour, ha="right")
+    axes.annotate("the stream", (at[-1], sizes[-1]), (0, 10), textcoords="offset points", color=BLUE, ha="right")
+    apart = np.abs(sizes / independent.clip(1e-9) - 1)[1:].max()
+    alone = " as if its pieces were independent (dashed)" if apart < 0.1 else " from block to block"
+    _title(axes, f"The stream grows{alone}")
+    axes.set(xlabel="half blocks passed", ylabel="root mean square", xlim=(-0.3, len(sizes) - 0.5))
+    axes.set_ylim(0, 1.12 * sizes.max())
+    axes.set_xticks(at[::4])
     return figure, shown | {"pieces": pieces}
 
 
 @styled
-def peaks(vocabs: Sequence[int], peak: Mapping[str, Sequence[float]]) -> tuple[Figure, Mapping[str, Sequence[float]]]:
-    """Peak memory of a loss and its gradient against the vocabulary, both axes logarithmic."""
+def peaks(
+    vocabs: Sequence[int], peak: Mapping[str, Sequence[float]], width: int
+) -> tuple[Figure, Mapping[str, Sequence[float]]]:
+    """Peak memory of a loss and its gradient against the vocabulary, both axes logarithmic; width: of the embedding."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     for (name, values), colour in zip(peak.items(), (RED, ORANGE, BLUE), strict=False):
         axes.loglog(vocabs, np.array(values) / MB, "o-", color=colour, markersize=5, label=name)
+        _at_end(axes, vocabs[-1], values[-1] / MB, f"{name}: {values[-1] / MB:,.0f} MiB", colour)
+    ends = [values[-1] for values in peak.values()]
+    _title(axes, f"At D = {width}, the same loss takes {ends[0] / min(ends):.0f} times less memory")
+    axes.set_xlim(vocabs[0] / 1.15, vocabs[-1] * 5)
     axes.set_xticks(vocabs, [f"{V:,}" for V in vocabs])
     ticks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     low, high = axes.get_ylim()
     ticks = [tick for tick in ticks if low <= tick <= high]
     axes.set_yticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
-    axes.set(xlabel="vocabulary |V|", ylabel="peak of memory, MB")
-    axes.legend()
+    axes.set(xlabel="tokens in the vocabulary", ylabel="peak memory, MiB")
     return figure, peak
 
 
 @styled
-def carried(
-    tokens: Sequence[int], predicted: Mapping[str, Sequence[int]], counted: Mapping[str, Sequence[int]]
-) -> tuple[Figure, Mapping[str, Sequence[int]]]:
-    """Bytes that decoding carries along, against the length of the text: lines from formulas, dots counted."""
-    lines, dots = ({name: np.array(values) / 1024 for name, values in some.items()} for some in (predicted, counted))
-    figure = lines_and_dots(tokens, lines, dots, xlabel="tokens so far", ylabel="carried along, KB")
-    return figure, predicted
-
-
-@styled
 def footprints(tables: Sequence[Footprint]) -> tuple[Figure, dict[str, dict[str, float]]]:
-    """Megabytes by component: for each model a bar uncompressed and, where it differs, a bar as deployed."""
-    figure = Figure(figsize=(7.6, 3.0), layout="constrained")
+    """MiB by component: for each model a bar uncompressed and, where it differs, a bar as deployed."""
+    figure = Figure(figsize=(7.6, 3.7), layout="constrained")
     axes = figure.subplots()
     shown: dict[str, dict[str, float]] = {}
     names = []
@@ -79,7 +98,7 @@ def footprints(tables: Sequence[Footprint]) -> tuple[Figure, dict[str, dict[str,
     for y, name in enumerate(names):
         left = 0.0
         for part, size in shown[name].items():
-            label = None if part in labelled else part
+            label = None if part in labelled else NAMES[part]
             labelled.add(part)
             axes.barh(y, size, left=left, color=PARTS[part], label=label, height=0.7)
             left += size
@@ -87,16 +106,19 @@ def footprints(tables: Sequence[Footprint]) -> tuple[Figure, dict[str, dict[str,
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set(xlabel="MB (2²⁰ bytes)", xlim=(0, 1.12 * max(sum(parts.values()) for parts in shown.values())))
-    figure.legend(loc="outside upper center", ncols=4)
+    ratios = {table.name.split("-")[0]: table.uncompressed_mb / table.mb for table in tables}
+    text = ", ".join(f"the {name} model {ratio:.1f} times" for name, ratio in ratios.items() if ratio != 1)
+    figure.suptitle(f"Packing shrinks {text}", fontsize=12, weight="bold", x=0.02, ha="left")
+    axes.set(xlabel="MiB", xlim=(0, 1.18 * max(sum(parts.values()) for parts in shown.values())))
+    figure.legend(loc="outside lower center", ncols=2)
     return figure, shown
 
 
 @styled
-def shares(costs: Mapping[str, Cost]) -> tuple[Figure, dict[str, dict[str, float]]]:
-    """Per cent of the flops of a forward pass by part, one bar a model."""
+def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict[str, dict[str, float]]]:
+    """Per cent of the flops of a forward pass by part, one bar per model; the first takes so many steps."""
     shown = {name: {part: 100 * getattr(cost, part) / cost.total for part in WORK} for name, cost in costs.items()}
-    figure = Figure(figsize=(7.4, 0.9 + 0.55 * len(shown)), layout="constrained")
+    figure = Figure(figsize=(7.4, 1.3 + 0.55 * len(shown)), layout="constrained")
     axes = figure.subplots()
     for y, parts in enumerate(shown.values()):
         left = 0.0
@@ -105,26 +127,78 @@ def shares(costs: Mapping[str, Cost]) -> tuple[Figure, dict[str, dict[str, float
                 y, share, left=left, color=WORK[part], label=part.replace("_", " ") if y == 0 else None, height=0.7
             )
             if share >= 5:
-                axes.text(left + share / 2, y, f"{share:.0f}", ha="center", va="center", fontsize=10)
+                axes.text(left + share / 2, y, f"{share:.1f}", ha="center", va="center", fontsize=10)
             left += share
     axes.set_yticks(range(len(shown)), list(shown))
     axes.invert_yaxis()
     axes.grid(visible=False)
+    first = next(iter(shown))
+    largest = max(shown[first], key=lambda part: shown[first][part]).replace("_", " ")
+    figure.suptitle(
+        f"With {steps} steps, the {largest} does most of the arithmetic", fontsize=12, weight="bold", x=0.02, ha="left"
+    )
     axes.set(xlabel="per cent of the flops of a forward pass", xlim=(0, 100))
-    figure.legend(loc="outside upper center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=3)
     return figure, shown
 
 
 @styled
-def kept(steps: Sequence[int], sizes: Mapping[str, Sequence[int]]) -> tuple[Figure, Mapping[str, Sequence[int]]]:
-    """Megabytes kept for the backward pass against the number of steps K, one line a way to differentiate."""
-    figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+def training(
+    memory: Mapping[str, Mapping[str, float]], files: Mapping[str, float]
+) -> tuple[Figure, Mapping[str, Mapping[str, float]]]:
+    """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in."""
+    figure = Figure(figsize=(7.4, 1.6 + 0.55 * len(memory)), layout="constrained")
     axes = figure.subplots()
-    for (name, values), colour in zip(sizes.items(), (RED, BLUE, *CYCLE), strict=False):
-        axes.plot(steps, np.array(values) / MB, "o-", color=colour, label=name)
-    axes.set(xlabel="steps K", ylabel="kept for the backward pass, MB", xticks=steps, xlim=(0, None), ylim=(0, None))
-    axes.legend()
-    return figure, sizes
+    for y, (name, kinds) in enumerate(memory.items()):
+        left = 0.0
+        for (kind, size), colour in zip(kinds.items(), (BLUE, PURPLE, ORANGE, "#BDBDBD"), strict=True):
+            axes.barh(y, size, left=left, color=colour, height=0.7, label=None if y else kind)
+            left += size
+        axes.text(left + 15, y, f"{left:,.0f}", va="center", fontsize=10)
+        axes.plot([files[name]] * 2, [y - 0.42, y + 0.42], color="black", lw=2.5, label=None if y else "the file")
+    axes.set_yticks(range(len(memory)), list(memory))
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    ratios = [sum(kinds.values()) / files[name] for name, kinds in memory.items()]
+    title = f"Training takes {min(ratios):.0f} to {max(ratios):.0f} times the file"
+    figure.suptitle(title, fontsize=12, weight="bold", x=0.02, ha="left")
+    axes.set(
+        xlabel="MiB at the peak of a training step", xlim=(0, 1.14 * max(sum(k.values()) for k in memory.values()))
+    )
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure, memory
+
+
+def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
+    """The widget of notebook 08: MiB and flops of a network of another vocabulary, width, number of spins and steps."""
+
+    @styled
+    def draw(vocabulary: int, D: int, I: int, K: int) -> tuple[Figure, dict[str, str]]:
+        one = cfg.replace(vocab=vocabulary, width=D, inner=I, micro_steps=K)
+        table, work = footprint(one), flops(one)
+        training = step_bytes(one).peak / MB
+        memory = {"file": (table.mb, GREEN), "unpacked": (table.uncompressed_mb, ORANGE), "training": (training, BLUE)}
+        million = 1e6 * one.context
+        parts = {part.replace("_", " "): (getattr(work, part) / million, colour) for part, colour in WORK.items()}
+        figure = Figure(figsize=(7.6, 2.5))
+        for left, bars, most, unit in ((0.13, memory, 2500, "MiB"), (0.63, parts, 1900, "million flops per token")):
+            axes = figure.add_axes((left, 0.24, 0.34, 0.6))
+            for y, (size, colour) in enumerate(bars.values()):
+                axes.fill_between([0, size], -y - 0.3, -y + 0.3, color=colour, lw=0)  # which the live form can draw
+                axes.text(size + most / 40, -y, f"{size:,.0f}", va="center", fontsize=10)
+            axes.set_yticks((0, -1, -2), list(bars))
+            axes.set(xlabel=unit, xlim=(0, most), ylim=(-2.5, 0.5))
+            axes.grid(axis="y", visible=False)
+        _title(figure.axes[0], "Memory")
+        _title(figure.axes[1], "Arithmetic, forward")
+        return figure, {
+            "million parameters": f"{table.params / 1e6:.1f}",
+            "MiB of the file": f"{table.mb:.1f}",
+            "training / file": f"{training / table.mb:.0f} times",
+            "million flops per token": f"{work.total / million:,.0f}",
+        }
+
+    return draw
 
 
 @styled

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...state_space import decay_mask
-from .style import BLUE, CYCLE, GREY, ORANGE, RED, lines_and_dots, styled
+from .diagram import INK, KEY, STATE, tint
+from .style import BLUE, CYCLE, GREY, ORANGE, lines_and_dots, styled
 
 FLOAT32_LIMIT = math.log(torch.finfo(torch.float32).max)  # exp overflows above it
 
@@ -21,16 +22,19 @@ def memory(decays: list[float], tokens: int) -> tuple[Figure, dict[float, np.nda
     """What is left of one token after others have come, for several constant decays; half-lives are marked."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
-    left = {}
+    t, left = np.geomspace(0.3, tokens, 200), {}
     for decay, colour in zip(decays, CYCLE, strict=False):
-        t = np.arange(tokens + 1)
         left[decay] = decay**t
-        half = np.log(0.5) / np.log(decay)
-        axes.plot(t, left[decay], color=colour, label=f"decay {decay:g}: half-life {half:.0f}")
-        if half <= tokens:
-            axes.plot([half], [0.5], "o", color=colour)
-    axes.set(xlabel="tokens later", ylabel="share of the token that is left", xlim=(0, tokens), ylim=(0, 1.02))
-    axes.legend(loc="center right")
+        half = half_life(decay)
+        axes.semilogx(t, left[decay], color=colour)
+        axes.plot([half], [0.5], "o", color=colour)
+        words = f"decay {decay:g}\nhalf-life {half:.0f}"
+        axes.text(1.15 * half, 0.5, words, color=colour, fontsize=10, va="bottom")
+    axes.set(xlabel="tokens later", ylabel="share of the token that is left", xlim=(0.3, tokens), ylim=(0, 1.02))
+    ticks = [10**n for n in range(math.floor(math.log10(tokens)) + 1)]
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_title("Long memories need decays very close to 1", loc="left", weight="bold")
     return figure, left
 
 
@@ -39,66 +43,73 @@ def half_life(decay: float) -> float:
     return math.inf if decay >= 1 else math.log(0.5) / math.log(decay)
 
 
-def _heat_map(axes: Axes, M: np.ndarray, chunk: int | None) -> None:
+def shades(colour: str, shares: np.ndarray) -> np.ndarray:
+    """Red, green, blue: the more is left, the stronger."""
+    return np.array([tint(colour, strength) for strength in 0.08 + 0.84 * shares.ravel()]).reshape(*shares.shape, 3)
+
+
+def pairs_and_state(M: np.ndarray, chunk: int) -> np.ndarray:
+    """The mask as a picture: orange what is computed as a pair, purple what comes through the state."""
+    i, j = np.indices(M.shape)
+    steps = np.rint(63 * M).astype(int)
+    pair, state = (shades(colour, np.linspace(0, 1, 64))[steps] for colour in (KEY, STATE))
+    picture = np.where((i // chunk == j // chunk)[..., None], pair, state)
+    return np.where((i >= j)[..., None], picture, 1.0)
+
+
+def _heat_map(axes: Axes, M: np.ndarray, chunk: int | None, picture: np.ndarray | None = None) -> None:
     T = len(M)
     axes.grid(False)
-    axes.imshow(
-        np.ma.masked_equal(M, 0),
-        cmap="cividis",
-        vmin=0,
-        vmax=1,
-        interpolation="none",
-        extent=(0.5, T + 0.5, T + 0.5, 0.5),
-    )
+    shown, extent = np.ma.masked_equal(M, 0) if picture is None else picture, (0.5, T + 0.5, T + 0.5, 0.5)
+    axes.imshow(shown, cmap="cividis", vmin=0, vmax=1, interpolation="none", extent=extent)
     if chunk is not None and chunk < T:
         a = np.arange(0, T, chunk)  # the square of pairs of each chunk, all in one line with gaps
         b = np.minimum(a + chunk, T)
         gap = np.full(len(a), np.nan)
         x, y = np.stack([a, b, b, a, a, gap], 1), np.stack([a, a, b, b, a, gap], 1)
-        axes.plot(x.ravel() + 0.5, y.ravel() + 0.5, color=RED, lw=1.2)
-    axes.set(xlabel="token j (written)", ylabel="token c (reading)", xlim=(0.5, T + 0.5), ylim=(T + 0.5, 0.5))
+        axes.plot(x.ravel() + 0.5, y.ravel() + 0.5, color=INK, lw=1.2, clip_on=False)
+    axes.set(xlabel="token j (written)", ylabel="token i (reading)", xlim=(0.5, T + 0.5), ylim=(T + 0.5, 0.5))
 
 
 @styled
-def mask(G: torch.Tensor, chunk: int | None = None) -> tuple[Figure, np.ndarray]:
-    """The causal decay mask of log decays G (T,) as a heat map; squares mark the chunks. White: nothing left."""
-    M = decay_mask(G.detach()).numpy()
+def mask(g: torch.Tensor, chunk: int | None = None, title: str = "") -> tuple[Figure, np.ndarray]:
+    """The causal decay mask of log decays g (T,) as a heat map; squares mark the chunks. White: nothing left."""
+    M = decay_mask(g.detach()).numpy()
     figure = Figure(figsize=(5.2, 4.2), layout="constrained")
     axes = figure.subplots()
     _heat_map(axes, M, chunk)
-    figure.colorbar(axes.images[0], ax=axes, label="share of token j left at token c")
+    figure.colorbar(axes.images[0], ax=axes, label="share of token j left at token i")
+    axes.set_title(title, loc="left", weight="bold")
     return figure, M
+
+
+ANCHORS = {0.5: 2.6, 0.9: 10, 0.99: 50, 0.999: 150}  # ages at which there is room for a decay's name
 
 
 @styled
 def clarity(
-    measured: Mapping[float, np.ndarray], ages: Sequence[int], predicted: Mapping[float, np.ndarray]
+    measured: Mapping[float, np.ndarray],
+    ages: Sequence[int],
+    predicted: Mapping[float, np.ndarray],
+    fine: Sequence[float],
 ) -> tuple[Figure, Mapping[float, np.ndarray]]:
-    """How well one token is read from the state, by age, for several decays: dots measured, lines predicted."""
+    """How well one token is read from the state, by age, for several decays: dots measured, lines predicted
+    at the ages of a fine grid."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     for decay, colour in zip(measured, CYCLE, strict=False):
-        axes.plot(ages, predicted[decay], color=colour, label=f"decay {decay:g}")
+        axes.plot(fine, predicted[decay], color=colour)
+        at = ANCHORS.get(decay, 0)
+        place = np.interp(at, fine, predicted[decay])
+        axes.text(at, place + 0.03, f" {decay:g}", color=colour, weight="bold")
         axes.plot(ages, measured[decay], "o", color=colour, markersize=4)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
     axes.set(xlabel="age of the token that is looked for, in tokens", ylabel="cosine of answer and value")
-    axes.set_ylim(-0.1, 1.02)
-    figure.legend(loc="outside right upper", title="lines: predicted\ndots: measured")
+    axes.set_ylim(-0.1, 1.1)
+    axes.text(0.99, 0.93, "lines: predicted, dots: measured", color=GREY, ha="right", transform=axes.transAxes)
+    axes.set_title("A long memory is a dim one", loc="left", weight="bold")
     return figure, measured
-
-
-@styled
-def gates(decays: np.ndarray, expected: float) -> tuple[Figure, np.ndarray]:
-    """Histogram of a fresh model's decays; one half and the expected value are marked."""
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
-    axes = figure.subplots()
-    counts, *_ = axes.hist(decays, bins=np.linspace(0, 1, 101), color=BLUE)
-    axes.axvline(0.5, color=GREY, ls="--", label="one half")
-    axes.axvline(expected, color=RED, label=f"expected: {expected:.2f}")
-    axes.set(xlabel="decay exp(G)", ylabel="number of gates", xlim=(0, 1))
-    axes.legend()
-    return figure, counts
 
 
 @styled
@@ -107,14 +118,16 @@ def growth(
 ) -> tuple[Figure, Mapping[str, Sequence[float]]]:
     """Flops against the length of the text: lines from formulas, dots as counted."""
     figure = lines_and_dots(lengths, formulas, counted, xlabel="tokens T", ylabel="flops, one head")
+    figure.axes[0].set_title("Four times the text: 16 times the pairs, 4 times the chunks", loc="left", weight="bold")
     return figure, counted
 
 
 @styled
 def times(
-    chunks: Sequence[int], seconds: Sequence[float], flops: Sequence[float]
+    chunks: Sequence[int], seconds: Sequence[float], flops: Sequence[float], ends: tuple[str, str], paper: int
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Time and flops of the chunked form against the chunk, both relative to their smallest value."""
+    """Time and flops of the chunked form against the chunk, both relative to their smallest value. `ends` are the
+    names of the smallest and the largest chunk; the paper's chunk is marked."""
     shown = {
         "time, on this machine": np.array(seconds) / min(seconds),
         "flops, as counted": np.array(flops) / min(flops),
@@ -122,13 +135,21 @@ def times(
     figure = Figure(figsize=(7.0, 3.2), layout="constrained")
     axes = figure.subplots()
     for (name, values), colour in zip(shown.items(), (ORANGE, BLUE), strict=True):
-        axes.loglog(chunks, values, "o-", color=colour, label=name)
+        axes.loglog(chunks, values, "o-", color=colour)
+        axes.text(1.2 * chunks[0], 1.3 * values[0], name, color=colour, va="bottom")
     axes.set_xticks(chunks, [str(C) for C in chunks])
     ticks = [n for n in (1, 2, 5, 10, 20, 50, 100) if n < 2 * max(v.max() for v in shown.values())]
     axes.set_yticks(ticks, [str(n) for n in ticks])
     axes.minorticks_off()
     axes.set(xlabel="chunk C", ylabel="times the smallest")
-    axes.legend()
+    axes.axvline(paper, color=GREY, ls=":")
+    top = axes.get_xaxis_transform()
+    axes.text(0.93 * paper, 0.97, "the paper's chunk", color=GREY, ha="right", va="top", transform=top)
+    best, least = (chunks[int(np.argmin(values))] for values in shown.values())
+    title = f"Fewest flops at C = {least}, fastest at C = {best}"
+    axes.set_title(title, loc="left", weight="bold")
+    names = dict(zip((chunks[0], chunks[-1]), ends, strict=True))
+    axes.set_xticklabels([f"{C:,}\n{names[C]}" if C in names else str(C) for C in chunks])
     return figure, shown
 
 
@@ -141,11 +162,11 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     chunks = math.ceil(T / chunk)
     lengths = np.minimum(chunk, T - chunk * np.arange(chunks))
 
-    figure = Figure(figsize=(8.2, 3.5))
-    _heat_map(figure.add_axes((0.07, 0.15, 0.36, 0.80)), M, chunk)
-    axes = figure.add_axes((0.53, 0.15, 0.44, 0.80))
+    figure = Figure(figsize=(8.2, 3.6))
+    _heat_map(figure.add_axes((0.07, 0.14, 0.36, 0.76)), M, chunk, pairs_and_state(M, chunk))
+    axes = figure.add_axes((0.53, 0.14, 0.44, 0.76))
     t = np.arange(T + 1) + 0.5
-    parts = (("■ through the state", 0, start, BLUE, 0.92), ("■ as a pair", start, T, ORANGE, 0.83))
+    parts = (("■ through the state", 0, start, STATE, 0.92), ("■ as a pair", start, T, KEY, 0.83))
     for name, a, b, colour, height in parts:
         if b > a:
             axes.stairs(left[a:b], t[a : b + 1], fill=True, color=colour)
@@ -164,4 +185,8 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
         "pairs computed": f"{int((lengths * (lengths + 1) // 2).sum()):,}",
         "of all pairs": f"{T * (T + 1) // 2:,}",
     }
+    figure.axes[0].set_title(
+        f"{numbers['pairs computed']} of {numbers['of all pairs']} pairs", fontsize=11, weight="bold"
+    )
+    axes.set_title(f"{numbers['of it through the state']} through the state", fontsize=11, weight="bold")
     return figure, numbers

@@ -12,7 +12,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from ... import _checks as checks
 from ...study import networks as study
 from ...study import records
-from ...study.stability import running_mean
 from . import CYCLE, GREY, styled
 
 AXES = {
@@ -22,7 +21,7 @@ AXES = {
     "seconds": ("minutes, one thread", 60),
     "text": ("megabytes of text", 1e6),
 }
-PANELS = ("sequences", "tokens", "flops", "seconds")  # of `learning`
+PANELS = ("sequences", "flops")  # of `learning`; tokens and sequences would be the same curve
 
 Runs = Mapping[str, Sequence[dict]]  # name -> records, a seed each
 LOOKS = [dict(color=c, linestyle="-") for c in CYCLE] + [dict(color=c, linestyle="--") for c in CYCLE[3:] + CYCLE[:3]]
@@ -61,17 +60,19 @@ def _curves(panel, runs: Runs, unit: str, split: str) -> dict[str, tuple[np.ndar
 
 
 @styled
-def learning(runs: Runs, split: str = records.SPLIT) -> tuple[Figure, dict[str, dict]]:
-    """Validation bits per byte against sequences, tokens, arithmetic and CPU time. Arrays: name -> bits [seeds, points]
-    and the four axes."""
-    figure = Figure(figsize=(9.2, 6.4), layout="constrained")
-    panels, shown = figure.subplots(2, 2, sharey=True).flat, {}
-    for panel, unit in zip(panels, PANELS, strict=True):
+def learning(runs: Runs, split: str = records.SPLIT, units: Sequence[str] = PANELS) -> tuple[Figure, dict[str, dict]]:
+    """Validation bits per byte against sequences, arithmetic or other units; where each ends is in the legend.
+    Arrays: name -> bits [seeds, points], and each axis."""
+    figure = Figure(figsize=(7.8, 4.2), layout="constrained")
+    panels, shown = figure.subplots(1, len(units), sharey=True), {}
+    for panel, unit in zip(panels, units, strict=True):
         for name, (x, bits) in _curves(panel, runs, unit, split).items():
             shown.setdefault(name, {"bits": bits})[unit] = x
-    for panel in (panels[0], panels[2]):
-        panel.set_ylabel("bits per byte")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+            panel.plot(x[-1], bits[:, -1].mean(), "o", color=looks(runs)[name]["color"], markersize=4)
+    panels[0].set_ylabel("bits per byte")
+    lines, names = panels[0].get_legend_handles_labels()
+    labels = [f"{name}: ends at {shown[name]['bits'][:, -1].mean():.2f}" for name in names]
+    figure.legend(lines, labels, loc="outside lower center", ncols=2)
     return figure, shown
 
 
@@ -87,14 +88,18 @@ def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure,
     return figure, {name: bits for name, (_, bits) in shown.items()}
 
 
-def _dots(panel, arms: Mapping[str, Mapping[int, float]], label: str) -> dict[str, np.ndarray]:
+def _dots(
+    panel, arms: Mapping[str, Mapping[int, float]], label: str, colours: Mapping[str, str] | None = None
+) -> dict[str, np.ndarray]:
     """A dot for each seed of each arm and a line at the mean, the best arm on top. Hollow: one seed."""
     shown = {name: np.array(list(values.values())) for name, values in arms.items()}
     order = sorted(shown, key=lambda name: shown[name].mean(), reverse=True)
     for row, name in enumerate(order):
         panel.plot([shown[name].mean()] * 2, [row - 0.3, row + 0.3], color=GREY, linewidth=2)
         one = dict(markerfacecolor="white") if len(shown[name]) == 1 else {}
-        panel.plot(shown[name], [row] * len(shown[name]), "o", color=CYCLE[0], alpha=0.8, **one)
+        panel.plot(
+            shown[name], [row] * len(shown[name]), "o", color=(colours or {}).get(name, CYCLE[0]), alpha=0.8, **one
+        )
     panel.set_yticks(range(len(order)), order)
     panel.set_xlabel(label)
     panel.grid(axis="y", visible=False)
@@ -102,55 +107,57 @@ def _dots(panel, arms: Mapping[str, Mapping[int, float]], label: str) -> dict[st
 
 
 @styled
-def finals(arms: Mapping[str, Mapping[int, float]], label: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    figure = Figure(figsize=(7.6, 0.9 + 0.38 * len(arms)), layout="constrained")
-    return figure, _dots(figure.subplots(), arms, label)
+def finals(
+    arms: Mapping[str, Mapping[int, float]], label: str, yardsticks: Mapping[str, float] | None = None
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Where each network ends, a dot per seed; yardsticks are vertical lines."""
+    figure = Figure(figsize=(7.4, 1.3 + 0.36 * len(arms)), layout="constrained")
+    panel = figure.subplots()
+    shown = _dots(panel, arms, label)
+    panel.set_ylim(-0.6, len(arms) - (0.4 if not yardsticks else -0.2))
+    for name, value in (yardsticks or {}).items():
+        panel.axvline(value, color=GREY, linestyle="--", linewidth=1.2)
+        panel.text(value, len(arms) - 0.25, f" {name}, {value:.2f}", color=GREY, ha="left", va="center", fontsize=9.5)
+    return figure, shown
+
+
+def _finding(alphabet: str, shown: Mapping[str, np.ndarray]) -> str:
+    """The paper's comparison in one line, where both of its networks are shown."""
+    pair = [shown[name].mean() for name in ("p-Spin, batch 1", "Transformer, batch 64") if name in shown]
+    if len(pair) < 2:
+        return f"{alphabet}: where networks end"
+    where = "above" if pair[0] > pair[1] else "below"
+    return f"{alphabet}: p-Spin at batch 1 ends {abs(pair[0] - pair[1]):.2f} {where}\nthe Transformer at batch 64"
 
 
 @styled
 def front(
     curves: Mapping[str, Runs], ends: Mapping[str, Mapping[str, Mapping[int, float]]]
 ) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
-    """README's figure, by alphabet: learning curves over sequences, and where every arm ends at batch size 1, all of
-    these on one scale."""
-    figure = Figure(figsize=(11.0, 6.6), layout="constrained")
-    left, right = figure.add_gridspec(1, 2)
+    """README's figure, by alphabet: learning curves over sequences, and where every network ends, all of these on one
+    scale. A network with a curve has the curve's colour."""
+    figure = Figure(figsize=(11.0, 7.2), layout="constrained")
+    left, right = figure.add_gridspec(1, 2, width_ratios=[1, 1.15])
     left = left.subgridspec(len(curves), 1)
     right = right.subgridspec(len(ends), 1, height_ratios=[len(arms) + 3 for arms in ends.values()])
+    colours = {name: look["color"] for runs in curves.values() for name, look in looks(runs).items()}
     for row, (alphabet, runs) in enumerate(curves.items()):
         panel = figure.add_subplot(left[row])
         _curves(panel, runs, "sequences", records.SPLIT)
-        panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}, over sequences, the paper's axis")
+        panel.set(ylabel="bits per byte on the way", title=f"{alphabet}: learning")
         panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
     named = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named, loc="outside lower left", ncols=4)
     shown, panels = {}, []
     for row, (alphabet, arms) in enumerate(ends.items()):
         panels.append(figure.add_subplot(right[row]))
-        shown[alphabet] = _dots(panels[-1], arms, "held-out bits per byte at the end, a dot a seed")
-        panels[-1].set_title(f"{alphabet}, batch 1, 8,000 sequences")
+        others = dict.fromkeys(arms, GREY) | colours
+        shown[alphabet] = _dots(panels[-1], arms, "bits per byte at the end, one dot per seed", others)
+        panels[-1].set_title(_finding(alphabet, shown[alphabet]))
     width = max(high - low for low, high in (panel.get_xlim() for panel in panels))
     for panel in panels:
         middle = sum(panel.get_xlim()) / 2
         panel.set_xlim(middle - width / 2, middle + width / 2)
-    return figure, shown
-
-
-@styled
-def raw_losses(losses: Mapping[str, np.ndarray], window: int = 100) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Every step's loss, faint, and its running mean, one panel a name, on one scale."""
-    figure = Figure(figsize=(9.2, 3.2), layout="constrained")
-    panels, shown = figure.subplots(1, len(losses), sharey=True, squeeze=False)[0], {}
-    for panel, (name, look), values in zip(panels, looks(losses).items(), losses.values(), strict=True):
-        colour = look["color"]
-        first = window // 2
-        smooth = running_mean(values, window)[first : len(values) - window + first + 1]  # of whole windows
-        panel.plot(np.arange(1, len(values) + 1), values, color=colour, alpha=0.25, linewidth=0.5)
-        panel.plot(np.arange(len(smooth)) + (window + 1) / 2, smooth, color=colour)  # in the middle of its steps
-        panel.set_title(name)
-        panel.set_xlabel("step")
-        shown[name] = smooth
-    panels[0].set_ylabel("nats per token")
     return figure, shown
 
 
@@ -182,21 +189,21 @@ def grid(
 def tuning(
     rates: Mapping[str, Mapping[float, float]], doubled: Mapping[str, Mapping[float, float]]
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Bits per byte of the tries over the learning rate, a line an arm; a star where matrices start twice as large,
-    each a little further right, so that none hides another."""
-    figure = Figure(figsize=(7.6, 4.0), layout="constrained")
+    """Bits per byte of the tuning runs over the learning rate, a line per network; a star where the initial weights are
+    twice as large, each a little further right, so that none hides another."""
+    figure = Figure(figsize=(7.4, 3.9), layout="constrained")
     panel, shown, drawn = figure.subplots(), {}, looks(rates)
     for i, (name, bits) in enumerate(rates.items()):
         shown[name] = np.array(list(bits.values()))
         panel.plot(list(bits), shown[name], marker="o", **drawn[name], label=name)
         star = dict(color=drawn[name]["color"], markersize=12, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
         panel.plot([rate * 1.03**i for rate in doubled[name]], list(doubled[name].values()), "*", **star)
-    panel.plot([], [], "*", color=GREY, markersize=12, label="started twice as large\n(shifted a little)")
+    panel.plot([], [], "*", color=GREY, markersize=12, label="initial weights\ntwice as large")
     ticks = sorted({rate for bits in rates.values() for rate in bits})
     panel.set_xscale("log")
     panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks], minor=False)
     panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set(xlabel="learning rate", ylabel="bits per byte, run a quarter as long")
+    panel.set(xlabel="learning rate", ylabel="bits per byte, short run")
     panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure, shown
 
@@ -216,39 +223,40 @@ def contexts(
     panel.set_xscale("log")
     panel.set_xticks(lengths, [str(length) for length in lengths])
     panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set(xlabel=f"{token}s of context", ylabel=f"nats a {token}")
+    panel.set(xlabel=f"{token}s of context", ylabel=f"nats per {token}")
     panel.legend()
     return figure, shown
 
 
 @styled
 def exactness(
-    random: Mapping[int, Sequence[tuple[np.ndarray, np.ndarray]]],
-    trained: Mapping[int, tuple[np.ndarray, np.ndarray]],
+    random: Sequence[tuple[np.ndarray, np.ndarray]],
+    trained: tuple[np.ndarray, np.ndarray],
     layers: Mapping[str, tuple[Sequence[int], Sequence[float]]],
-) -> tuple[Figure, dict[int, list[np.ndarray]]]:
-    """Gradient error, left over the spectral radius, one colour for each K: random layers as lines, one for each draw,
-    layers in training as dots; right over K, the `layers` of one network."""
-    figure = Figure(figsize=(9.4, 4.4), layout="constrained")
-    (panel, beside), shown = figure.subplots(1, 2, sharey=True, width_ratios=(5, 3)), {}
-    for colour, K in zip(CYCLE, sorted(random), strict=False):
-        for radius, error in random[K]:
-            panel.loglog(radius, error, color=colour, linewidth=0.7)
-        if K in trained:
-            panel.loglog(*trained[K], "o", color=colour, markersize=3, alpha=0.4, markeredgewidth=0)
-        panel.plot([], [], color=colour, label=f"K = {K}")
-        shown[K] = [error for _, error in random[K]]
-    panel.plot([], [], "o", color=GREY, markersize=3, label="in training")
-    panel.plot([], [], color=GREY, linewidth=0.7, label="random")
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Gradient error, left over the spectral radius: random layers as lines, one per draw, layers in training as dots;
+    right over K, the `layers` of one network."""
+    figure = Figure(figsize=(7.8, 3.9), layout="constrained")
+    panel, beside = figure.subplots(1, 2, sharey=True, width_ratios=(4, 3))
+    panel.loglog(*trained, "o", color=CYCLE[2], markersize=3, alpha=0.5, markeredgewidth=0, label="in training")
+    for radius, error in random:
+        panel.loglog(radius, error, color=GREY, linewidth=0.8)
+    panel.plot([], [], color=GREY, linewidth=0.8, label="random layers")
     panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
-    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3),
-              title="layers in training, and random ones")  # fmt: skip
+    panel.set_title("Exact only where a step shrinks a lot", fontsize=11)
+    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3))
     panel.legend(loc="lower right")
-    for marker, shade, (name, (steps, errors)) in zip("os^D", (0.75, 0.55, 0.35, 0.1), layers.items(), strict=False):
-        beside.semilogy(steps, errors, marker + "-", color=str(shade), markersize=4, label=name)
-    beside.set(xlabel="steps K", title="one trained network, other K")
-    beside.legend(loc="center right")
-    return figure, shown
+    below = 0.0
+    for colour, (name, (steps, errors)) in sorted(
+        zip(CYCLE, layers.items(), strict=False), key=lambda pair: pair[1][1][1][-1]
+    ):
+        beside.semilogy(steps, errors, "o-", color=colour, markersize=4)
+        below = max(errors[-1], 5 * below)  # so that no label hides another
+        beside.text(steps[-1] * 1.06, below, name, color=colour, va="center", fontsize=9.5)
+    mended = sum(errors[-1] < 1e-3 for _, errors in layers.values())
+    beside.set_title(f"More steps mend {mended} layers of {len(layers)}", fontsize=11)
+    beside.set(xlabel="steps K", xlim=(0, 1.45 * max(steps[-1] for steps, _ in layers.values())))
+    return figure, {name: np.asarray(errors) for name, (_, errors) in layers.items()}
 
 
 @styled
@@ -257,9 +265,10 @@ def eras(
     at: float | None = None,
     xlabel: str = "training steps",
     ylabel: str = "bits per byte",
+    note: str = "training reaches it",
 ) -> tuple[Figure, dict]:
     """Bits per byte on one era as training goes through the years: name -> (steps, bits [seeds, steps]). at: the step
-    by which the text had reached it."""
+    by which the text had reached it, with a note."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     panel, shown, drawn = figure.subplots(), {}, looks(curves)
     for name, (steps, bits) in curves.items():
@@ -268,24 +277,10 @@ def eras(
         panel.fill_between(steps, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
     if at is not None:
         panel.axvline(at, color=GREY, linestyle="--", linewidth=1)
+        low, high = panel.get_ylim()
+        panel.text(at, low + 0.02 * (high - low), f" {note}", color=GREY, fontsize=9.5)
     panel.xaxis.set_major_formatter("{x:,.0f}")
     panel.set(xlabel=xlabel, ylabel=ylabel)
-    panel.legend()
-    return figure, shown
-
-
-@styled
-def carried(lengths: Sequence[int], numbers: Mapping[str, Sequence[int]]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """What each model keeps after so many tokens, float32 numbers in kB."""
-    figure = Figure(layout="constrained")
-    panel, shown = figure.subplots(), {}
-    for name, look in looks(numbers).items():
-        shown[name] = 4 * np.array(numbers[name]) / 1000
-        panel.loglog(lengths, shown[name], marker="o", **look, label=name)
-    panel.set_xticks(lengths, [f"{T:,}" for T in lengths])
-    panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
-    panel.set(xlabel="tokens seen", ylabel="kB carried")
     panel.legend()
     return figure, shown
 

@@ -50,13 +50,14 @@ def lines_and_dots(
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     for (name, values), colour in zip(lines.items(), CYCLE, strict=False):
-        axes.loglog(x, values, color=colour, label=name)
+        axes.loglog(x, values, color=colour)
+        axes.text(1.08 * x[-1], values[-1], name, color=colour, va="center")
         if name in dots:
             axes.loglog(x[: len(dots[name])], dots[name], "o", color=colour)
     axes.set_xticks(x, [f"{tick:,}" for tick in x])
     axes.minorticks_off()
-    axes.set(**labels)
-    axes.legend(title="lines: formula, dots: counted", alignment="left")
+    axes.set(xlim=(0.9 * x[0], 1.9 * x[-1]), **labels)
+    axes.text(0.02, 0.92, "lines: formula, dots: counted", color=GREY, transform=axes.transAxes)
     return figure
 
 

@@ -1,5 +1,5 @@
-"""Figures of notebook 10: the schedule, the curves of a run, yardsticks, gradient norms, jitter, attractors, the loss
-byte by byte, two sizes of the model, and a widget for sampling. Each returns the figure and what it shows."""
+"""Figures of notebook 10: the curves of a run, yardsticks, jitter, attractors, the loss byte by byte, and a
+widget for sampling. Each returns the figure and what it shows."""
 
 from __future__ import annotations
 
@@ -9,32 +9,15 @@ from functools import cache
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from ... import generation
-from ...training import recipe
+from ...data.tokenizers import Tokenizer
+from ...language_model import LanguageModel
 from .live import LiveFigure, Panel
 from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, styled
 
-PHASES = ("warm-up", "plateau", "cosine")
 SPLITS = {"recent": ORANGE, "held-out": BLUE}
 LIKELIEST = 12  # bytes that the widget shows
-
-
-@styled
-def schedule(cfg) -> tuple[Figure, np.ndarray]:
-    """The learning rate of every step, its three phases named."""
-    rates = np.array([recipe.learning_rate(cfg, step) for step in range(cfg.steps)])
-    figure = Figure(figsize=(7.0, 2.8), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(np.arange(cfg.steps), 1e4 * rates, color=BLUE)
-    ends = (0, cfg.warmup, cfg.steps - cfg.cooldown, cfg.steps)
-    for name, a, b in zip(PHASES, ends, ends[1:], strict=False):
-        axes.axvspan(a, b, color=SKY if name == "plateau" else ORANGE, alpha=0.15, lw=0)
-        side, at = ("left", a + 0.005 * cfg.steps) if a == 0 else ("center", (a + b) / 2)
-        axes.text(at, 1e4 * cfg.lr * 1.06, name, ha=side)
-    axes.set(xlabel="step", ylabel="learning rate, 1e-4", xlim=(0, cfg.steps), ylim=(0, 1.18e4 * cfg.lr))
-    return figure, rates
 
 
 def running(values: Sequence[float], window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -45,117 +28,101 @@ def running(values: Sequence[float], window: int) -> tuple[np.ndarray, np.ndarra
 
 @styled
 def curves(
-    raw: Sequence[float], validation: Mapping[str, tuple[Sequence[int], Sequence[float]]], window: int, zoom: int
+    raw: Sequence[float],
+    validation: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    window: int,
+    falling: int,
+    top: float = 4.2,
 ) -> tuple[Figure, dict]:
-    """Bits per byte against steps: every step's own, their running mean, and validations of each split as dots. Left
-    the whole run, right from step `zoom` on."""
-    figure = Figure(figsize=(9.0, 3.7), layout="constrained")
-    steps, (places, means) = np.arange(1, len(raw) + 1), running(raw, window)
-    for axes, start in zip(figure.subplots(1, 2), (0, zoom), strict=True):
-        seen = steps > start
-        axes.plot(steps[seen], np.asarray(raw)[seen], color="#BBBBBB", lw=0.5, label="each step")
-        seen = places > start
-        axes.plot(places[seen], means[seen], color=GREY, lw=2, label=f"mean of {window} steps")
-        for name, (at, bits) in validation.items():
-            keep = np.asarray(at) >= start
-            axes.plot(np.asarray(at)[keep], np.asarray(bits)[keep], "o-", ms=3.5, color=SPLITS[name], label=name)
-        axes.set(xlabel="step", xlim=(start, len(raw)))
-    figure.axes[0].set(ylabel="bits per byte", ylim=(0, None))
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    return figure, {"places": places, "means": means}
-
-
-@styled
-def rulers(
-    steps: Sequence[int], bits: Mapping[str, Sequence[float]], a_step: Mapping[str, float]
-) -> tuple[Figure, dict]:
-    """The same curves over several axes: `a_step` says how much of each unit a step takes."""
-    figure = Figure(figsize=(7.4, 5.4))
-    axes = figure.add_axes((0.08, 0.46, 0.85, 0.51))
-    for name, values in bits.items():
-        axes.plot(steps, values, "o-", ms=3.5, color=SPLITS[name], label=name)
-    (first, scale), *others = a_step.items()
-    ticks = np.asarray(steps[:: max(1, len(steps) // 5)])
-    axes.set(xlabel=first, ylabel="bits per byte", xlim=(0, steps[-1]))
-    axes.set_xticks(ticks, [f"{scale * tick:,.0f}" for tick in ticks])
-    axes.xaxis.labelpad = 1
-    axes.legend()
-    for i, (name, one) in enumerate(others, 1):
-        ruler = axes.secondary_xaxis(-0.25 * i)
-        ruler.set_xlabel(name, labelpad=1)
-        ruler.set_xticks(ticks, [f"{one * tick:,.0f}" if one * tick < 1e7 else f"{one * tick:.1e}" for tick in ticks])
-    return figure, {name: one * np.asarray(steps) for name, one in a_step.items()}
+    """Bits per byte against steps: every step's own, their running mean, and validations of each split as dots. From
+    step `falling` on the learning rate falls. What lies above `top` is cut off; later spikes get a triangle there."""
+    figure = Figure(figsize=(7.4, 4.0), layout="constrained")
+    axes, steps, (places, means) = figure.subplots(), np.arange(1, len(raw) + 1), running(raw, window)
+    axes.plot(steps, raw, color="#BBBBBB", lw=0.5)
+    axes.plot(places, means, color=GREY, lw=2)
+    cut = steps[(np.asarray(raw) > top) & (steps > 0.1 * len(raw))]
+    axes.plot(cut, np.full(len(cut), 0.99 * top), "^", color=GREY, ms=5)
+    axes.axvspan(falling, len(raw), color=ORANGE, alpha=0.15, lw=0)
+    axes.text((falling + len(raw)) / 2, 0.97 * top, "learning\nrate falls", ha="center", va="top", fontsize=9.5)
+    for name, (at, bits) in validation.items():
+        axes.plot(at, bits, "o-", ms=3.5, color=SPLITS[name])
+        place = 2.85 if name == "recent" else 1.13  # clear of the grey
+        axes.text(0.4 * len(raw), place, f"{name} speeches", color=SPLITS[name])
+    high = f"; ▲ above the frame, up to {max(raw[i - 1] for i in cut):.1f}" if len(cut) else ""
+    axes.set_title(f"grey: loss of each step, and its mean over {window}{high}", color=GREY, fontsize=9.5)
+    axes.set(xlabel="step", ylabel="bits per byte", xlim=(0, len(raw)), ylim=(1.0, top))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    return figure, {"places": places, "means": means, "cut": cut}
 
 
 @styled
 def yardsticks(
     counted: Mapping[str, Mapping[str, Sequence[float]]], levels: Mapping[str, Mapping[str, float]]
 ) -> tuple[Figure, dict]:
-    """A panel for each split. Bits per byte of counting models over their order, one line a text they have counted;
-    horizontal lines for what has no order. Both: split -> name -> value."""
-    figure = Figure(figsize=(9.0, 3.9), layout="constrained")
+    """A panel for each split. Bits per byte of counting models over their order, one line per text they have counted;
+    horizontal lines for what has no order, the first of them the network. Both: split -> name -> value. The names are
+    listed in each panel from the highest line to the lowest, in the colours of the lines."""
+    figure = Figure(figsize=(7.8, 4.4), layout="constrained")
     for axes, split in zip(figure.subplots(1, len(counted), sharey=True), counted, strict=True):
         for (name, bits), colour in zip(counted[split].items(), (GREEN, SKY), strict=False):
-            axes.plot(range(len(bits)), bits, "o-", color=colour, label=name)
+            axes.plot(range(len(bits)), bits, "o-", color=colour)
+            listed = [(min(bits), f"{name}, at best", colour)]
         for (name, bits), colour in zip(levels[split].items(), (BLUE, RED, PURPLE, ORANGE, GREY), strict=False):
-            axes.axhline(bits, color=colour, ls="-" if colour == BLUE else "--", lw=1.8, label=name)
-        axes.set(title=split, xlabel="bytes of context of the counts", ylim=(1.2, 4.6))
+            axes.axhline(bits, color=colour, ls="-" if colour == BLUE else "--", lw=1.8)
+            listed.append((bits, name, colour))
+        for row, (bits, name, colour) in enumerate(sorted(listed, reverse=True)):
+            how = dict(color=colour, transform=axes.transAxes, ha="right", va="top", fontsize=9.5)
+            axes.text(0.99, 0.97 - 0.075 * row, f"{name}: {bits:.2f}", **how)
+        network, counts = next(iter(levels[split].values())), next(iter(counted[split].values()))
+        beats = [order for order, bits in enumerate(counts) if bits < network]
+        finding = f"counting {beats[0]} bytes back beats the network" if beats else "counting does not beat the network"
+        axes.set_title(f"{split} speeches:\n{finding}", fontsize=11)
+        axes.set(xlabel="bytes of context of the counts", ylim=(1.2, 4.6))
     figure.axes[0].set_ylabel("bits per byte")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure, {"counted": counted, "levels": levels}
-
-
-@styled
-def norms(values: Sequence[float], clip: float, window: int) -> tuple[Figure, dict]:
-    """The gradient's norm at every step before clipping, its running mean, and the norm it is clipped to."""
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
-    axes = figure.subplots()
-    places, means = running(values, window)
-    axes.semilogy(np.arange(1, len(values) + 1), values, color="#BBBBBB", lw=0.5, label="each step")
-    axes.plot(places, means, color=GREY, lw=2, label=f"mean of {window} steps")
-    axes.axhline(clip, color=RED, label=f"clipped to {clip:g}")
-    ticks = [0.5, 1, 2, 5, 10]
-    axes.set(xlabel="step", ylabel="norm of the gradient", xlim=(0, len(values)), ylim=(0.7, 10))
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    figure.legend(loc="outside upper center", ncols=3)
-    return figure, {"means": means}
 
 
 @styled
 def jitter(first: int, raw: Sequence[float], again: Sequence[float]) -> tuple[Figure, np.ndarray]:
     """Losses of the same sequences: at their training step (from `first` on), and by the final model."""
     raw, again = np.asarray(raw), np.asarray(again)
-    figure = Figure(figsize=(9.0, 3.2), layout="constrained")
+    figure = Figure(figsize=(7.8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
+    share = np.corrcoef(raw, again)[0, 1] ** 2
+    figure.suptitle(f"The jumps come from the text: the final model explains {share:.0%} of them", fontsize=12)
     steps = first + np.arange(len(raw))
     left.plot(steps, raw, color=GREY, lw=1.4, label="when it was trained on")
     left.plot(steps, again, color=BLUE, lw=1.4, label="read by the final model")
     left.plot(steps, raw - again, color=RED, lw=1.4, label="difference")
     left.set(xlabel="step", ylabel="nats per byte", xlim=(steps[0], steps[-1]), ylim=(0, None))
     right.plot(again, raw, "o", ms=3, color=BLUE)
-    right.set(xlabel="final model, nats", ylabel="at its step, nats")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    ends = min(raw.min(), again.min()) - 0.1, max(raw.max(), again.max()) + 0.1
+    right.plot(ends, ends, color=GREY, lw=1, ls="--")
+    right.text(ends[1], ends[0] + 0.03, "dashed: equal ", color=GREY, ha="right", fontsize=9.5)
+    right.set(xlabel="final model, nats", ylabel="in training, nats", xlim=ends, ylim=ends, aspect="equal")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure, raw - again
 
 
 @styled
 def attractors(steps: Sequence[int], panels: Mapping[str, np.ndarray], edge: float = 1.0) -> tuple[Figure, Mapping]:
-    """One panel a measure, each [steps, layers]; "radius" and "residual" on logarithmic axes."""
-    figure = Figure(figsize=(9.0, 5.0), layout="constrained")
-    for axes, (name, values) in zip(figure.subplots(2, 2).flat, panels.items(), strict=True):
+    """One panel per measure, each [steps, layers], its name the panel's title; the first is the radius, logarithmic,
+    with the edge of stability."""
+    figure = Figure(figsize=(7.6, 3.5), layout="constrained")
+    for axes, (name, values) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         for layer, colour in zip(range(values.shape[1]), CYCLE, strict=False):
-            axes.plot(steps, values[:, layer], color=colour, label=f"layer {layer}")
-        if name in ("radius", "residual"):
-            axes.set_yscale("log")
-        else:
-            axes.set_ylim(0, 0.5)
-        if name == "radius":
-            axes.axhline(edge, color="black", ls="--", lw=1)
-        axes.set(title=name, xlim=(0, steps[-1]))
-    for axes in figure.axes[2:]:
-        axes.set_xlabel("step")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+            axes.plot(steps, values[:, layer], color=colour)
+            axes.text(steps[-1] * 1.02, values[-1, layer], f"layer {layer}", color=colour, va="center", fontsize=9.5)
+        axes.set_title(name, fontsize=11)
+        axes.set(xlabel="step", xlim=(0, steps[-1]), xticks=[steps[0], steps[-1] // 2, steps[-1]])
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    first = figure.axes[0]
+    first.set(yscale="log")
+    first.axhline(edge, color="black", ls="--", lw=1)
+    first.set_ylim(None, 2 * edge)
+    first.text(0.02 * steps[-1], 1.15 * edge, "above: a fixed point repels", fontsize=9)
+    for axes in figure.axes[1:]:
+        axes.set_ylim(0, None)
     return figure, panels
 
 
@@ -166,7 +133,7 @@ def surprise(raw: bytes, bits: Sequence[float], wide: int) -> tuple[Figure, np.n
     grid = np.full(high * wide, np.nan)
     grid[: len(raw)] = bits
     grid = grid.reshape(high, wide)
-    figure = Figure(figsize=(9.0, 0.9 + 0.3 * high), layout="constrained")
+    figure = Figure(figsize=(7.8, 0.8 + 0.3 * high), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(grid, cmap="YlOrRd", vmin=0, vmax=8, aspect="auto")
     for i, byte in enumerate(raw):
@@ -175,55 +142,31 @@ def surprise(raw: bytes, bits: Sequence[float], wide: int) -> tuple[Figure, np.n
         axes.text(i % wide, i // wide, shown, ha="center", va="center", family="monospace", fontsize=10,
                   color="white" if dark else "black")  # fmt: skip
     axes.axis("off")
+    axes.set_title("It hesitates where a word begins, and spells out the rest", fontsize=11)
     figure.colorbar(image, ax=axes, label="bits", ticks=[0, 2, 4, 6, 8], pad=0.01)
     return figure, grid
 
 
 @styled
-def where(
-    letters: Sequence[float], starts: Sequence[int], by_position: Sequence[float], exactly: Mapping[int, float]
-) -> tuple[Figure, dict]:
-    """Left: bits by a letter's place in its word. Right: bits by the number of bytes seen: by place in the window
-    (ranges that begin at `starts`, counted from 0), and of the same bytes each time, cut off from what came earlier."""
-    figure = Figure(figsize=(9.0, 3.3), layout="constrained")
+def where(letters: Sequence[float], exactly: Mapping[int, float], whole: float) -> tuple[Figure, dict]:
+    """Left: bits by a letter's place in its word. Right: bits of the same bytes, predicted from no more than so many
+    before them, and from the whole window."""
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     left.bar(range(1, len(letters) + 1), letters, color=BLUE)
+    left.set_title("Choosing the word is what costs", fontsize=11)
     left.set(xlabel="letter of the word", ylabel="bits", xticks=range(1, len(letters) + 1))
     left.grid(axis="x", visible=False)
-    seen = np.asarray(starts) + 1  # a byte at place p has p + 1 before it
-    right.semilogx(seen, by_position, "o-", color=SKY, label="by place in the window")
-    right.semilogx(list(exactly), list(exactly.values()), "o-", color=RED, label="the same bytes, cut off")
-    ticks = [2**i for i in range(10)]
-    right.set_xticks(ticks, [str(tick) for tick in ticks])
+    right.axhline(whole, color=GREY, ls="--", lw=1.2)
+    right.text(1, whole - 0.1, f"the whole window: {whole:.2f}", color=GREY, va="top", fontsize=9.5)
+    right.semilogx(list(exactly), list(exactly.values()), "o-", color=RED)
+    enough = next(length for length, bits in exactly.items() if bits < 1.01 * whole)
+    right.set_title(f"{enough} bytes come within one per cent", fontsize=11)
+    ticks = [length for length in exactly if length & (length - 1) == 0]  # powers of two
+    right.set_xticks(ticks, [str(length) for length in ticks])
     right.minorticks_off()
-    right.set(xlabel="bytes that the prediction sees", ylim=(0, None))
-    right.legend()
-    return figure, {"letters": np.asarray(letters), "seen": seen, "exactly": dict(exactly)}
-
-
-@styled
-def sizes(runs: Mapping[str, Mapping], window: int) -> tuple[Figure, dict]:
-    """Bits per byte of several runs, left over the bytes read, as far as all of them came, right over the flops spent.
-    Of each: "raw" (every step's own), "held-out" (steps, bits), and what a step takes, "bytes" and "flops". Lines are
-    means of the raw ones over `window` bytes."""
-    figure = Figure(figsize=(9.0, 3.7), layout="constrained")
-    shown = {}
-    for axes, unit in zip(figure.subplots(1, 2, sharey=True), ("bytes", "flops"), strict=True):
-        for (name, run), colour in zip(runs.items(), (BLUE, RED), strict=False):
-            places, means = running(run["raw"], window // run["bytes"])
-            axes.plot(run[unit] * places, means, color=colour, lw=1.8, label=name)
-            at, bits = (np.asarray(x) for x in run["held-out"])
-            axes.plot(run[unit] * at, bits, "o", ms=5, color=colour, mec="white", label=f"{name}, held-out")
-            shown[name, unit] = run[unit] * places, means
-    left, right = figure.axes
-    left.set(xlabel="bytes read (millions)", ylabel="bits per byte (logarithmic)", yscale="log")
-    left.set_yticks((2, 3, 4, 6, 8), labels=("2", "3", "4", "6", "8"), minor=False)
-    left.yaxis.set_minor_formatter(NullFormatter())
-    left.set_xlim(0, min(run["bytes"] * len(run["raw"]) for run in runs.values()))
-    left.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}")
-    right.set(xlabel="arithmetic (flops, logarithmic)", xscale="log")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    return figure, shown
+    right.set(xlabel="bytes that the prediction may see", ylim=(0, None))
+    return figure, {"letters": np.asarray(letters), "exactly": dict(exactly), "enough": enough}
 
 
 def spell(byte: int) -> str:
@@ -232,21 +175,19 @@ def spell(byte: int) -> str:
     return known.get(byte, chr(byte) if 33 <= byte < 127 else f"{byte:#04x}")
 
 
-def sampler(model, tokenizer, tokens: int = 8, seed: int = 1) -> Callable[..., tuple[LiveFigure, dict]]:
+def sampler(
+    model: LanguageModel, tokenizer: Tokenizer, tokens: int = 8, seed: int = 1
+) -> Callable[..., tuple[LiveFigure, dict]]:
     """For an Explorer: draw(prompt, temperature, top_k) -> the likeliest next bytes at temperature 1 (hollow) and as
     they are drawn from (bars), and a completion of `tokens` bytes. A prompt is read once, and then remembered."""
 
     @cache
-    def read(prompt: str):
+    def read(prompt: str) -> tuple[torch.Tensor, list, torch.Tensor, Panel]:
         logits, state = model.prefill(torch.as_tensor(tokenizer.encode(prompt))[None])
         logits = logits[0].double()
         ids = logits.argsort(descending=True, stable=True)
         labels = tuple(spell(int(i)) for i in ids[:LIKELIEST].flip(0))
-        place, ticks = (0.13, 0.16, 0.84, 0.73), tuple(range(LIKELIEST))
-        title = "the likeliest next bytes: dots as the model says, bars as drawn from"
-        panel = Panel(place, title, "probability", "", (0, 1), (-0.6, LIKELIEST - 0.4), (0, 0.25, 0.5, 0.75, 1), ticks,
-                      labels)  # fmt: skip
-        return logits, state, ids, panel
+        return logits, state, ids, labels
 
     @cache
     def complete(prompt: str, temperature: float, top_k: int) -> str:
@@ -261,8 +202,14 @@ def sampler(model, tokenizer, tokens: int = 8, seed: int = 1) -> Callable[..., t
         return tokenizer.decode(chosen)
 
     def draw(prompt: str, temperature: float, top_k: int) -> tuple[LiveFigure, dict]:
-        logits, _, ids, panel = read(prompt)
+        logits, _, ids, labels = read(prompt)
         said, p = logits.softmax(-1)[ids], drawn_from(logits[ids], temperature, top_k)
+        most = max(p[0].item(), said[0].item())
+        limit = next(limit for limit in (0.2, 0.4, 1) if most <= limit + 1e-9)
+        place, ticks = (0.13, 0.16, 0.84, 0.73), tuple(limit * part / 4 for part in range(5))
+        title = "Dots: temperature 1. Bars: after temperature and top-k"
+        panel = Panel(place, title, "probability", "", (0, limit), (-0.6, LIKELIEST - 0.4), ticks,
+                      tuple(range(LIKELIEST)), labels)  # fmt: skip
         figure = LiveFigure((7.0, 3.4), (panel,))
         for place in range(LIKELIEST):
             y = LIKELIEST - 1 - place

@@ -35,6 +35,17 @@ LINES = {  # network and batch size -> name in the figure
     ("p-spin", 64): "p-Spin, batch 64",
     ("transformer", 64): "Transformer, batch 64",
 }
+OTHERS = {  # networks at batch size 1 -> name in the figure
+    "swiglu": "state space with SwiGLU",
+    "k0": "no steps, fewer parameters",
+    "k0-same-size": "no steps, same size",
+    "k1": "one step",
+    "k2": "two steps",
+    "k10": "ten steps",
+    "full-precision": "weights not rounded",
+    "attention": "attention, p-Spin MLP",
+    "long-gate": "memory that starts long",
+}
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")
 
@@ -202,9 +213,10 @@ def draw() -> Figure:
             name: list(records.seeds(f"{alphabet}-{batch}", network).values())
             for (network, batch), name in there.items()
         }
-        group = f"{alphabet}-1"
-        full = [one.name for one in networks.GROUPS[group] if not records.missing(f"{group}/{one.name}")]
-        ends[alphabet] = {name: records.bits(group, name) for name in full}
+        named = {(f"{alphabet}-{batch}", network): name for (network, batch), name in there.items()}
+        full = [one.name for one in networks.GROUPS[f"{alphabet}-1"] if one.name in OTHERS]
+        named |= {(f"{alphabet}-1", one): OTHERS[one] for one in full if not records.missing(f"{alphabet}-1/{one}")}
+        ends[alphabet] = {name: records.bits(group, network) for (group, network), name in named.items()}
     return figures_study.front(curves, ends)[0]
 
 

@@ -57,7 +57,8 @@ def memory_k() -> Measured:
     kept = {K: _kept(cfg.replace(micro_steps=K), 256) for K in (1, 5, 20)}
     unrolled = {K: _kept(cfg.replace(micro_steps=K, implicit=False), 256) for K in (1, 5, 20)}
     same = len(set(kept.values())) == 1
-    values = dict(mb=kept[5] / 1e6, low=unrolled[1] / 1e6, mid=unrolled[5] / 1e6, high=unrolled[20] / 1e6)
+    low, mid, high = (size / costs.MB for size in unrolled.values())
+    values = dict(mb=kept[5] / costs.MB, low=low, mid=mid, high=high)
     return Measured(HOLDS if same else FAILS, values)
 
 
@@ -74,7 +75,7 @@ def memory_t() -> Measured:
     values = {
         "slope": slope[0],
         "second": second,
-        "fixed": (kept[256] - 256 * slope[0]) / 1e6,
+        "fixed": (kept[256] - 256 * slope[0]) / costs.MB,
         "numbers": total / D,
         "share": 100 * per_token["attractor"] / total,
     }
@@ -154,7 +155,7 @@ def edge() -> Measured:
     cfg = preset("byte-paper")
     step, deployed = costs.step_bytes(cfg), costs.footprint(cfg)
     kept = step.weights + step.moments
-    values = dict(kept=kept / 1e6, peak=step.peak / 1e6, times=step.peak / deployed.bytes)
+    values = dict(kept=kept / costs.MB, peak=step.peak / costs.MB, times=step.peak / deployed.bytes)
     return Measured(FAILS if kept >= 12 * deployed.params else HOLDS, values)
 
 
@@ -176,7 +177,8 @@ def logits_memory() -> Measured:
     targets = torch.zeros(T, dtype=torch.long)
     peak = measure.peak_bytes(lambda: torch.autograd.grad(loss.linear_cross_entropy(x, w, targets), (x, w)))
     gradients = 4 * (x.numel() + w.numel())
-    values = dict(logits=4 * T * V / 1e6, peak=peak / 1e6, gradients=gradients / 1e6, beside=(peak - gradients) / 1e6)
+    sizes = dict(logits=4 * T * V, peak=peak, gradients=gradients, beside=peak - gradients)
+    values = {name: size / costs.MB for name, size in sizes.items()}
     return Measured(FAILS if peak - gradients < 4 * T * V / 2 else HOLDS, values)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ... import state_space
+from ... import costs, state_space
 from ...config import preset
 from ...variants import build
 from .verdict import FAILS, HOLDS, UNTESTABLE, Measured
@@ -25,7 +25,7 @@ def carried_state() -> Measured:
     for T in (16, 512):
         _, state = model.prefill(torch.zeros(1, T, dtype=torch.long))
         sizes[T] = sum(s.numel() for s in state) * 4
-    return Measured(HOLDS if sizes[16] == sizes[512] else FAILS, dict(kb=sizes[16] / 1000))
+    return Measured(HOLDS if sizes[16] == sizes[512] else FAILS, dict(kib=sizes[16] / 1024))
 
 
 def chunks() -> Measured:
@@ -55,7 +55,7 @@ def chunks() -> Measured:
 def mask() -> Measured:
     """Where a GPU keeps it was not seen."""
     cfg = preset("byte-paper")
-    values = dict(mask=4 * cfg.heads * cfg.context * cfg.chunk / 1e6, row=4 * cfg.context * cfg.width / 1e6)
+    values = dict(mask=4 * cfg.heads * cfg.context * cfg.chunk / costs.MB, row=4 * cfg.context * cfg.width / costs.MB)
     return Measured(UNTESTABLE, values)
 
 

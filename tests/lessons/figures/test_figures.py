@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import subprocess
 import sys
@@ -18,11 +19,14 @@ from pspin_lite.tools.equations import ROOT
 
 
 def test_memory_is_a_power_of_the_decay():
-    figure, left = state_space.memory([0.5, 0.99], tokens=10)
-    assert left[0.5][3] == 0.125
+    figure, left = state_space.memory([0.5, 0.99], tokens=1000)
     (axes,) = figure.axes
-    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
-    assert np.array_equal(lines["decay 0.99: half-life 69"], 0.99 ** np.arange(11))
+    curves, dots = axes.lines[::2], axes.lines[1::2]
+    for decay, curve, dot in zip((0.5, 0.99), curves, dots, strict=True):
+        assert np.allclose(curve.get_ydata(), decay ** curve.get_xdata())
+        assert np.array_equal(curve.get_ydata(), left[decay])
+        assert np.isclose(decay ** dot.get_xdata()[0], 0.5), "half-lives are marked"
+    assert "decay 0.99\nhalf-life 69" in [text.get_text() for text in axes.texts]
 
 
 def test_convergence_draws_every_line():
@@ -34,10 +38,12 @@ def test_convergence_draws_every_line():
     assert shown is values
 
 
-def test_the_picture_in_docs_is_the_one_we_draw(tmp_path):
-    architecture.main(tmp_path / "architecture.svg")
-    drawn = (tmp_path / "architecture.svg").read_text()
-    assert drawn == (ROOT / "docs" / "architecture.svg").read_text(), "run `make docs`"
+def test_the_pictures_in_docs_are_those_we_draw(tmp_path):
+    architecture.main(tmp_path)
+    drawn = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*.svg")}
+    assert len(drawn) == 1 + len(list((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")))
+    for path, text in drawn.items():
+        assert text == (ROOT / "docs" / path).read_text(), "run `make docs`"
 
 
 def test_check_raises_when_it_should(capsys):
@@ -61,12 +67,13 @@ def test_a_shown_picture_has_a_palette_and_looks_the_same(monkeypatch):
     figure.subplots().imshow(np.arange(64).reshape(8, 8))
     lesson.show(figure, "what it shows")
     (image,) = images
-    assert (image.width, image.alt) == (300, "what it shows")
+    assert image.data.startswith('<img alt="what it shows" width="300" src="data:image/png;base64,')
+    data = base64.b64decode(image.data.split(",")[1].removesuffix('">'))
     plain = io.BytesIO()
     figure.savefig(plain, format="png", dpi=110)
-    shown, exact = Image.open(io.BytesIO(image.data)), Image.open(plain).convert("RGB")
+    shown, exact = Image.open(io.BytesIO(data)), Image.open(plain).convert("RGB")
     assert shown.mode == "P"
-    assert len(image.data) < 0.6 * len(plain.getvalue())
+    assert len(data) < 0.6 * len(plain.getvalue())
     assert shown.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
     assert np.abs(np.asarray(shown.convert("RGB"), int) - np.asarray(exact, int)).max() <= 16
 

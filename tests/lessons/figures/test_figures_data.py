@@ -8,20 +8,21 @@ from pspin_lite.lessons.figures import data as draw
 
 
 def test_lines_and_dots_are_what_is_given():
-    figure, values = draw.merges([1, 1.5, 1.75])
-    assert figure.axes[0].lines[0].get_xydata().tolist() == [[0, 1], [1, 1.5], [2, 1.75]]
-    assert values.tolist() == [1, 1.5, 1.75]
-    figure, _ = draw.bytes_a_token([1800, 1900], [3.0, 2.5], 3.8)
+    figure, _ = draw.bytes_per_token([1800, 1900], [3.0, 2.5], 3.8)
     dots, line = figure.axes[0].lines
     assert dots.get_xydata().tolist() == [[1800, 3.0], [1900, 2.5]]
     assert set(line.get_ydata()) == {3.8}
+    assert figure.axes[0].get_title(loc="left") == "One tokenizer, 2.5 to 3.0 bytes per token"
 
 
 def test_leaks():
-    figure, shown = draw.leaks({"recent": [0.5], "every 20th": [1.0, 2.0, 5.0]}, [0, 10], [3.0, 1.0])
+    ours = ("every 20th", 1)
+    figure, shown = draw.leaks({"recent": [0.5], "every 20th": [1.0, 2.0, 5.0]}, [0, 10], [3.0, 1.0], ours)
     left, right = figure.axes
-    assert [line.get_ydata().tolist() for line in left.lines] == [[0.5], [0.5, 0.5], [1, 2, 5], [2, 2]]
-    assert right.lines[0].get_ydata().tolist() == [3.0, 1.0]
+    assert [line.get_ydata().tolist() for line in left.lines] == [[0.5], [0.5, 0.5], [1, 2, 5], [2, 2], [2]], (
+        "the last is ours"
+    )
+    assert [bar.get_height() for bar in right.patches] == [3.0, 1.0]
     assert shown["shares"]["every 20th"] == [1.0, 2.0, 5.0]
 
 
@@ -32,7 +33,7 @@ def test_packing_goes_on_at_the_left():
     assert covered.tolist() == [[0, 4], [8, 12]]
     colours = {bar.get_facecolor() for bar in figure.axes[0].patches}
     assert len(colours) == 2
-    assert [text.get_text() for text in figure.legends[0].texts] == ["repetition 0", "repetition 1"]
+    assert [text.get_text() for text in figure.legends[0].texts] == ["epoch 0", "belongs to the next epoch"]
 
 
 def test_shuffling():
@@ -41,3 +42,12 @@ def test_shuffling():
     assert dots.get_xydata().tolist() == [[0, 2], [1, 0], [2, 1]]
     assert np.allclose(line.get_xydata(), [[0, 2], [3, 5]])
     assert order.tolist() == [2, 0, 1]
+
+
+def test_a_larger_buffer_mixes_better():
+    state = draw.buffers({1: list(range(1000)), 1000: [*range(500, 1000), *range(500)]}.get)
+    figure, numbers = state(buffer=1)
+    assert "moves a document by 0 places" in figure.axes[0].get_title(loc="left")
+    assert list(numbers.values()) == ["99", "0 per cent"]
+    assert len(figure.axes[0].lines[0].get_xdata()) == 200, "one dot for every five"
+    assert list(state(buffer=1000)[1].values()) == ["599", "100 per cent"]

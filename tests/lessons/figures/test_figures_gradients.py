@@ -21,8 +21,10 @@ def test_errors_fall_with_K_and_grow_with_the_scale():
         fixed_points.examine(*fixed_points.random_map(0.5, 3.0), K=5).gradient_error[-1],
         rtol=0.05,
     )
-    figure = figures.heat_maps(fixed_points.gradient_errors(np.array([0.8, 2.0, 3.0, 4.0]), most=6))
-    assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["spectral radius"] * 2
+    axes = figures.rule(found, (1, 5), dict(radius=[0.3], gradient_error=[0.02])).axes[0]
+    assert np.allclose(axes.lines[2].get_ydata(), found["fixed"][:, 4])
+    assert np.allclose(axes.lines[3].get_ydata(), found["radius"] ** 6), "the rule, dashed"
+    assert axes.lines[4].get_xydata().tolist() == [[0.3, 0.02]]
 
 
 def test_the_gradient_of_the_drive_is_autograds():
@@ -42,11 +44,17 @@ def test_branches_are_fixed_points():
     assert np.abs(np.diff(found[2.0]["reached"])).max() > 1, "it jumps"
 
 
-def test_lines_show_what_they_are_given():
+def test_memory_shows_what_it_is_given():
     figure, shown = figures.memory([1, 5], {"a": [1024, 5120], "b": [2048, 2048]})
     assert shown["a"].tolist() == [1, 5]
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 5], [2, 2]]
-    values = {"a": np.array([1, 0.1])}
-    figure, _ = figures.series(values)
+
+
+def test_the_series_falls_by_its_radius_and_runs_away_above_one():
+    figure, shown = figures.series([3, 6], most=20)
+    (below, falling), (above, rising) = shown.items()
+    assert below < 1 < above
+    assert falling[20] / falling[15] < 1.1 * below**5
+    assert rising[20] > rising[10]
     assert figure.axes[0].get_yscale() == "log"
-    assert figure.axes[0].lines[0].get_ydata().tolist() == [1, 0.1]
+    assert np.allclose(figure.axes[0].lines[0].get_ydata(), falling)

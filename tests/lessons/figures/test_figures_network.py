@@ -29,22 +29,46 @@ def test_footprints_are_the_tables():
     widths = [patch.get_width() for patch in figure.axes[0].patches]
     assert sum(widths) == pytest.approx(sum(totals))
     assert [text.get_text() for text in figure.axes[0].texts] == ["116.62", "41.37", "163.53"]
+    assert figure.get_suptitle() == "Packing shrinks the byte model 2.8 times"
+    assert "Transformer blocks" in [text.get_text() for text in figure.legends[0].texts]
 
 
 def test_shares_add_up_to_a_hundred():
     figure, shown = draw.shares({"a": costs.Cost(10, 60, 30), "b": costs.Cost(1, 98, 1)})
     assert shown["a"] == {"state_space": 10, "attractor": 60, "head": 30}
-    assert [text.get_text() for text in figure.axes[0].texts] == ["10", "60", "30", "98"], "no room for small ones"
+    assert [text.get_text() for text in figure.axes[0].texts] == ["10.0", "60.0", "30.0", "98.0"], (
+        "no room for small ones"
+    )
     assert sum(patch.get_width() for patch in figure.axes[0].patches) == pytest.approx(200)
+    assert figure.get_suptitle() == "With five steps, the attractor does most of the arithmetic"
+
+
+def test_training_is_compared_with_the_file():
+    kinds = {"a": dict(w=10.0, m=20.0, x=5.0, r=1.0), "b": dict(w=1.0, m=2.0, x=3.0, r=4.0)}
+    figure, _ = draw.training(kinds, {"a": 4.0, "b": 5.0})
+    assert figure.get_suptitle() == "Training takes 2 to 9 times the file"
+    assert [text.get_text() for text in figure.axes[0].texts] == ["36", "10"]
+    assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [4, 5]
+
+
+def test_the_widget_knows_the_paper_s_byte_model():
+    state = draw.budgets(ps.preset("byte-paper"))
+    figure, numbers = state(vocabulary=256, D=704, I=2048, K=5)
+    assert numbers["million parameters"] == "61.0"
+    assert numbers["MiB of the file"] == "41.4"
+    assert numbers["training / file"] == "36 times"
+    memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
+    assert memory == ["41", "117", "1,480"]
+    still, _ = state(vocabulary=256, D=704, I=2048, K=20)
+    same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
+    assert same == memory
+    assert more != arithmetic, "K changes the arithmetic alone"
+    for axes in state(vocabulary=49152, D=704, I=2048, K=20)[0].axes:
+        assert max(text.get_position()[0] for text in axes.texts) < 0.88 * axes.get_xlim()[1], "room for its number"
 
 
 def test_lines_are_what_is_given():
-    figure, _ = draw.peaks([10, 20], {"plain": [2**20, 2**21], "pieces": [2**19, 2**19]})
+    figure, _ = draw.peaks([10, 20], {"plain": [2**20, 2**21], "pieces": [2**19, 2**19]}, width=64)
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 2], [0.5, 0.5]]
-    figure, _ = draw.kept([1, 2], {"unrolled": [2**20, 2**21], "implicit": [2**20, 2**20]})
-    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 2], [1, 1]]
-    figure, _ = draw.carried([1, 2, 4], {"state": [1024] * 3, "cache": [1024, 2048, 4096]}, {"cache": [1024, 2048]})
-    state, cache, dots = figure.axes[0].lines
-    assert state.get_ydata().tolist() == [1, 1, 1]
-    assert cache.get_ydata().tolist() == [1, 2, 4]
-    assert dots.get_xydata().tolist() == [[1, 1], [2, 2]]
+    title = figure.axes[0].get_title(loc="left")
+    assert title == "At D = 64, the same loss takes 4 times less memory"

@@ -14,8 +14,8 @@ from pspin_lite.lessons.figures import state_space as draw
 
 
 def test_mask_is_the_decay_mask_with_its_chunks():
-    G = torch.tensor([0.5, 0.5, 0.1, 0.5]).log()
-    figure, M = draw.mask(G, chunk=2)
+    g = torch.tensor([0.5, 0.5, 0.1, 0.5]).log()
+    figure, M = draw.mask(g, chunk=2)
     assert np.allclose(M[:3, :3], [[1, 0, 0], [0.5, 1, 0], [0.05, 0.1, 1]])
     axes = figure.axes[0]
     shown = axes.images[0].get_array()
@@ -24,7 +24,7 @@ def test_mask_is_the_decay_mask_with_its_chunks():
     (squares,) = axes.lines
     corners = squares.get_xdata().reshape(-1, 6)
     assert corners[:, :2].tolist() == [[0.5, 2.5], [2.5, 4.5]]
-    assert len(draw.mask(G)[0].axes[0].lines) == 0
+    assert len(draw.mask(g)[0].axes[0].lines) == 0
 
 
 def test_half_life():
@@ -53,13 +53,22 @@ def test_widget_counts(decay, chunk, T, expected):
     figure, numbers = draw.decay_and_chunks(decay, chunk, T)
     assert {name: numbers[name] for name in expected} == expected
     heat, left = figure.axes
-    M = heat.images[0].get_array().filled(0)
-    reference = draw.mask(torch.full((T,), math.log(decay), dtype=torch.float64))[1]
-    assert np.allclose(M, reference)
+    M = draw.mask(torch.full((T,), math.log(decay), dtype=torch.float64))[1]
+    assert np.allclose(heat.images[0].get_array(), draw.pairs_and_state(M, chunk))
     shown = np.concatenate([patch.get_data().values for patch in left.patches])
     assert np.allclose(shown, M[-1])
+    assert heat.get_title() == f"{numbers['pairs computed']} of {numbers['of all pairs']} pairs"
+    assert left.get_title() == f"{numbers['of it through the state']} through the state"
     assert left.get_ylim() == (0, 1.02)
     assert heat.get_ylim() == (T + 0.5, 0.5)
+
+
+def test_pairs_are_orange_and_the_state_is_purple():
+    picture = draw.pairs_and_state(np.tril(np.ones((4, 4))), 2)
+    orange, purple = (draw.shades(colour, np.ones(1))[0] for colour in (draw.KEY, draw.STATE))
+    expected = {(0, 0): orange, (3, 2): orange, (2, 1): purple, (3, 0): purple, (1, 2): (1, 1, 1), (0, 3): (1, 1, 1)}
+    for at, colour in expected.items():
+        assert np.allclose(picture[at], colour), at
 
 
 def test_widget_follows_its_sliders():
@@ -79,12 +88,12 @@ def test_widget_follows_its_sliders():
 
 def test_lines_are_what_was_given():
     ages, values = [0, 1, 10], {0.5: np.array([1, 0.5, 0.1])}
-    figure, shown = draw.clarity(values, ages, {0.5: np.array([0.9, 0.4, 0.2])})
-    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[0.9, 0.4, 0.2], [1, 0.5, 0.1]]
+    figure, shown = draw.clarity(values, ages, {0.5: np.array([0.9, 0.4, 0.2, 0.1])}, [0, 1, 5, 10])
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[0.9, 0.4, 0.2, 0.1], [1, 0.5, 0.1]]
     assert shown is values
-    _, counts = draw.gates(np.array([0.445, 0.446, 0.9]), 0.45)
-    assert (counts[44], counts.sum()) == (2, 3)
     figure, _ = draw.growth([64, 128], {"a": [1, 4]}, {"a": [1, 4], "b": [1, 2]})
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 4], [1, 4], [1, 2]]
-    _, shown = draw.times([1, 2], [0.2, 0.1], [10, 30])
+    figure, shown = draw.times([1, 2], [0.2, 0.1], [10, 30], ("first", "last"), 2)
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1\nfirst", "2\nlast"]
+    assert figure.axes[0].get_title(loc="left") == "Fewest flops at C = 1, fastest at C = 2"
     assert [values.tolist() for values in shown.values()] == [[2, 1], [1, 3]]

@@ -16,16 +16,19 @@ def runs():
 def test_learning_curves_have_the_axes_of_the_records():
     figure, shown = draw.learning(runs())
     record = records.seeds("smoke", "p-spin")[1]
-    assert len(figure.axes) == 4
+    assert [axis.get_xlabel() for axis in figure.axes] == ["sequences", "teraflops of matrix products"]
     assert shown["p-spin"]["bits"].shape == (3, 6), "step 0 is left out"
     assert shown["p-spin"]["bits"][0, -1] == records.curve(record)[1][-1]
     assert shown["p-spin"]["sequences"][-1] == 60
-    assert shown["p-spin"]["tokens"][-1] == pytest.approx(60 * 64 / 1e6)
+    ends = [f"{name}: ends at {one['bits'][:, -1].mean():.2f}" for name, one in shown.items()]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ends
+    three = draw.learning(runs(), units=("tokens", "flops", "seconds"))
+    assert len(three[0].axes) == 3
+    assert three[1]["p-spin"]["tokens"][-1] == pytest.approx(60 * 64 / 1e6)
     assert shown["p-spin"]["flops"][-1] == pytest.approx(60 * record["summary"]["flops_a_step"] / 1e12)
-    assert all(axis.get_xlabel() for axis in figure.axes)
 
 
-def test_one_axis_is_a_panel_of_all_four():
+def test_one_axis_is_a_panel_of_both():
     four, one = draw.learning(runs())[1], draw.one_axis(runs(), "flops")
     assert (one[1]["p-spin"] == four["p-spin"]["bits"]).all()
     assert one[0].axes[0].lines[0].get_xdata().tolist() == four["p-spin"]["flops"].tolist()
@@ -51,6 +54,9 @@ def test_finals_are_sorted():
     assert list(shown) == ["good", "middle", "bad"]
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["bad", "middle", "good"], "best on top"
     assert shown["bad"].tolist() == [3.0, 3.2]
+    marked, _ = draw.finals({"one": {1: 2.0}}, "bits", {"counting": 1.9})
+    assert marked.axes[0].lines[-1].get_xdata() == [1.9, 1.9]
+    assert [text.get_text().strip() for text in marked.axes[0].texts] == ["counting, 1.90"]
 
 
 def test_the_front_has_curves_and_dots():
@@ -62,13 +68,13 @@ def test_the_front_has_curves_and_dots():
     assert upper == pytest.approx(lower), "distances can be compared"
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["p-spin", "transformer"], "once, of both panels"
-    assert [panel.get_title().split(",")[0] for panel in figure.axes] == ["subwords", "bytes"] * 2
+    assert [panel.get_title().split(":")[0] for panel in figure.axes] == ["subwords", "bytes"] * 2
 
 
-def test_raw_losses_are_smoothed_over_the_window():
-    _, shown = draw.raw_losses({"a": np.arange(10.0), "b": np.ones(10)}, window=4)
-    assert shown["a"].tolist() == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]
-    assert np.allclose(shown["b"], 1)
+def test_the_front_states_the_papers_comparison():
+    ends = {"bytes": {"p-Spin, batch 1": {1: 2.0, 2: 2.1}, "Transformer, batch 64": {1: 1.5}}}
+    *_, panel = draw.front({"bytes": runs()}, ends)[0].axes
+    assert panel.get_title() == "bytes: p-Spin at batch 1 ends 0.55 above\nthe Transformer at batch 64"
 
 
 def test_a_grid_has_a_cell_for_every_row_and_column():
@@ -101,28 +107,25 @@ def test_contexts_are_means_over_seeds():
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32"]
 
 
-def test_exactness_draws_lines_and_dots_of_one_colour():
+def test_exactness_says_how_many_layers_are_mended():
     line, dots = (np.array([0.1, 1.0]), np.array([1e-5, 1.0])), (np.array([0.2]), np.array([1e-4]))
-    figure, shown = draw.exactness({1: [line, line], 5: [line]}, {5: dots}, {"layer 3": ([1, 5], [0.5, 1e-3])})
+    layers = {"layer 0": ([1, 5], [0.5, 1e-4]), "layer 1": ([1, 5], [0.7, 0.1])}
+    figure, shown = draw.exactness([line, line], dots, layers)
     left, right = figure.axes
-    one, _, _, five, points = left.lines[:5]  # two draws, a legend's entry, a draw, dots
-    assert five.get_color() == points.get_color() != one.get_color()
-    assert points.get_ydata() == [1e-4]
-    assert [errors.tolist() for errors in shown[1]] == [[1e-5, 1.0]] * 2
-    assert right.lines[0].get_ydata().tolist() == [0.5, 1e-3]
+    assert left.lines[0].get_ydata() == [1e-4]
+    assert [line.get_ydata().tolist() for line in left.lines[1:3]] == [[1e-5, 1.0]] * 2
+    assert shown["layer 1"].tolist() == [0.7, 0.1]
+    assert right.get_title() == "More steps mend 1 layers of 2"
+    places = [(text.get_text(), text.get_position()[1]) for text in right.texts]
+    assert places == [("layer 0", 1e-4), ("layer 1", 0.1)], "labels stand at the ends of their lines"
 
 
 def test_eras_are_means_over_seeds():
     figure, shown = draw.eras({"p-spin": (np.array([0, 4]), np.array([[8.0, 2.0], [6.0, 2.2]]))}, at=2.5)
     assert shown["p-spin"].tolist() == [7.0, 2.1]
     assert figure.axes[0].lines[1].get_xdata() == [2.5, 2.5]
+    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["training reaches it"]
     assert records.layers(records.seeds("smoke", "p-spin")[1], "radius").shape == (7, 2)
-
-
-def test_carried_is_in_kilobytes():
-    figure, shown = draw.carried([1, 4], {"flat": [250, 250], "growing": [250, 1000]})
-    assert shown["growing"].tolist() == [1.0, 4.0]
-    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "4"]
 
 
 def test_by_era_has_a_line_a_model():

@@ -71,17 +71,20 @@ def test_histogram_is_a_density(normal):
     assert (shown["density"] * np.diff(draw.BINS)).sum() == pytest.approx(inside, abs=1e-4)
     assert shown["zeros"] == pytest.approx(0.31, abs=0.005)
     _, shown = draw.latent(normal, 2 * normal)
-    assert np.allclose(shown["at the start"], shown["after training"]), "units of mean |w|"
+    assert np.allclose(shown["dense"], shown["straight-through"]), "units of mean |w|"
 
 
 def test_lines_are_what_was_given():
     w = np.linspace(-1, 1, 5)
-    figure, shown = draw.staircase(w, [4, 4, 1, 1, 0], w**2, [1, 3], [-2.0, 0.5])
+    figure, shown = draw.staircase(w, [4, 4, 1, 1, 0], w**2, [1, 3], [-2.0, 0.5], scale=0.5)
     assert shown["w"].tolist() == [-0.5, 0.5]
     assert shown["loss"].tolist() == [4, 1]
     short = figure.axes[0].lines[2]
     x, y = short.get_xdata(), short.get_ydata()
     assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(-2)
+    marks = figure.axes[0].lines[-1]
+    assert list(marks.get_xdata()) == [-0.5, 0, 0.5]
+    assert list(marks.get_ydata()) == [0.25, 0, 0.25], "on the free loss"
     figure, _ = draw.training({"a": [1, 0.5]}, {"b": 0.7})
     assert [line.get_ydata()[-1] for line in figure.axes[0].lines] == [0.5, 0.7]
 
@@ -115,3 +118,5 @@ def test_widget_marks_where_it_is(normal):
     assert f"{here.get_ydata()[0]:.3f}" == numbers["relative error"]
     values = next(line for line in left.lines if line.get_label() == "the three values")
     assert list(values.get_xdata()) == [-1.5, 0, 1.5]
+    assert left.get_title("left") == f"{float(numbers['share of zeros'][:-2]):.0f}% of the weights become 0"
+    assert right.get_title("left") == f"error {numbers['relative error']}, lowest possible 0.436"

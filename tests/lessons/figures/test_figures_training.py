@@ -19,15 +19,6 @@ def data(axes) -> list:
     return [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
 
 
-def test_schedule():
-    cfg = ps.preset("byte-paper")
-    figure, rates = draw.schedule(cfg)
-    assert rates[[0, 499, 6999]] == pytest.approx([cfg.lr / 500, cfg.lr, cfg.lr])
-    assert rates[-1] == pytest.approx(0.1 * cfg.lr)
-    assert np.allclose(data(figure.axes[0])[0], 1e4 * rates)
-    assert [text.get_text() for text in figure.axes[0].texts] == list(draw.PHASES)
-
-
 def test_running_mean_stands_in_the_middle():
     places, means = draw.running([1, 2, 6, 3], 3)
     assert places.tolist() == [2, 3]
@@ -36,33 +27,14 @@ def test_running_mean_stands_in_the_middle():
 
 def test_curves():
     raw = [8.0, 6, 4, 2]
-    figure, shown = draw.curves(raw, {"recent": ([0, 4], [8.0, 2.5])}, window=2, zoom=2)
-    left, right = figure.axes
-    assert data(left) == [raw, shown["means"].tolist(), [8.0, 2.5]]
+    figure, shown = draw.curves(raw, {"recent": ([0, 4], [8.0, 2.5])}, window=2, falling=3)
+    assert data(figure.axes[0])[:2] == [raw, shown["means"].tolist()]
+    assert data(figure.axes[0])[-1] == [8.0, 2.5]
+    assert shown["cut"].tolist() == [1, 2], "above the frame"
+    assert "up to 8.0" in figure.axes[0].get_title()
     assert shown["means"] == pytest.approx([7, 5, 3])
-    assert data(right) == [[4.0, 2.0], [5.0, 3.0], [2.5]]
-
-
-def test_rulers():
-    steps, bits = [0, 2, 4, 6], {"held-out": [8.0, 3, 2, 1]}
-    figure, shown = draw.rulers(steps, bits, {"sequences": 1, "bytes": 512, "flops": 7e9})
-    assert data(figure.axes[0]) == [bits["held-out"]]
-    assert shown["bytes"].tolist() == [0, 1024, 2048, 3072]
-    rulers = list(figure.axes[0].child_axes)
-    assert [ruler.get_xlabel() for ruler in rulers] == ["bytes", "flops"]
-    assert [tick.get_text() for tick in rulers[0].get_xticklabels()] == ["0", "1,024", "2,048", "3,072"]
-
-
-def test_sizes_cut_off_where_the_shorter_run_ends():
-    small = {"raw": [8.0, 6, 4, 2], "held-out": ([0, 4], [8.0, 2.5]), "bytes": 10, "flops": 1e3}
-    large = {"raw": [8.0, 4], "held-out": ([0, 2], [8.0, 4.5]), "bytes": 15, "flops": 1e6}
-    figure, shown = draw.sizes({"small": small, "large": large}, window=20)
-    left, right = figure.axes
-    assert data(left) == data(right) == [[7, 5, 3], [8.0, 2.5], [8.0, 4], [8.0, 4.5]], "means of two steps and of one"
-    assert left.get_xlim() == (0, 30)
-    assert shown["small", "bytes"][0].tolist() == [15, 25, 35]
-    assert shown["large", "flops"][0].tolist() == [1e6, 2e6]
-    assert [line.get_xdata().tolist() for line in left.lines[1::2]] == [[0, 40], [0, 30]]
+    [band] = figure.axes[0].patches
+    assert (band.get_x(), band.get_width()) == (3, 1), "where the learning rate falls"
 
 
 def test_yardsticks():
@@ -70,29 +42,32 @@ def test_yardsticks():
     levels = {"held-out": {"network": 1.8}, "recent": {"network": 2.3}}
     figure, _ = draw.yardsticks(counted, levels)
     for axes, split in zip(figure.axes, counted, strict=True):
-        assert axes.get_title() == split
+        assert axes.get_title().startswith(split)
         assert data(axes)[:2] == list(counted[split].values())
         assert set(data(axes)[2]) == {levels[split]["network"]}
+        assert axes.get_title().endswith("counting does not beat the network")
+    counted["held-out"]["a"] = [4.0, 1.7]
+    assert draw.yardsticks(counted, levels)[0].axes[0].get_title().endswith("counting 1 bytes back beats the network")
 
 
-def test_norms_and_jitter():
-    figure, shown = draw.norms([1.0, 2, 3], clip=1.0, window=3)
-    assert data(figure.axes[0])[0] == [1, 2, 3]
-    assert shown["means"] == pytest.approx([2])
-    assert set(data(figure.axes[0])[2]) == {1.0}
-    figure, rest = draw.jitter(10, [2.0, 3.0], [1.5, 2.0])
-    assert rest.tolist() == [0.5, 1.0]
-    assert data(figure.axes[0]) == [[2, 3], [1.5, 2], [0.5, 1]]
-    assert figure.axes[1].lines[0].get_xydata().tolist() == [[1.5, 2], [2, 3]]
+def test_jitter():
+    figure, rest = draw.jitter(10, [2.0, 3.0, 2.5], [1.5, 2.0, 1.75])
+    assert rest.tolist() == [0.5, 1.0, 0.75]
+    assert data(figure.axes[0]) == [[2, 3, 2.5], [1.5, 2, 1.75], [0.5, 1, 0.75]]
+    assert figure.axes[1].get_xlim() == figure.axes[1].get_ylim(), "one scale, with the diagonal"
+    assert figure.axes[1].lines[0].get_xydata().tolist() == [[1.5, 2], [2, 3], [1.75, 2.5]]
+    assert "100%" in figure.get_suptitle()
 
 
 def test_attractors():
-    panels = {name: np.arange(6.0).reshape(3, 2) + 1 for name in ("radius", "residual", "gamma", "zeros")}
+    panels = {name: np.arange(6.0).reshape(3, 2) + 1 for name in ("radius", "gamma")}
     figure, _ = draw.attractors([0, 1, 2], panels)
     for axes, (name, values) in zip(figure.axes, panels.items(), strict=True):
         assert axes.get_title() == name
         assert data(axes)[:2] == values.T.tolist()
-    assert [axes.get_yscale() for axes in figure.axes] == ["log", "log", "linear", "linear"]
+        at = [(text.get_position()[1], text.get_text()) for text in axes.texts[:2]]
+        assert at == [(5, "layer 0"), (6, "layer 1")], "labels stand at the ends of their lines"
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "linear"]
     assert set(data(figure.axes[0])[2]) == {1.0}
 
 
@@ -104,10 +79,11 @@ def test_surprise():
 
 
 def test_where():
-    figure, _ = draw.where([3.0, 2.0], [0, 1, 2], [5.0, 4, 3], {1: 4.5, 8: 3.5})
+    figure, shown = draw.where([3.0, 2.0], {1: 4.5, 4: 3.51, 8: 3.5}, whole=3.5)
     assert [bar.get_height() for bar in figure.axes[0].patches] == [3, 2]
-    assert data(figure.axes[1]) == [[5, 4, 3], [4.5, 3.5]]
-    assert [list(line.get_xdata()) for line in figure.axes[1].lines] == [[1, 2, 3], [1, 8]]
+    assert data(figure.axes[1]) == [[3.5, 3.5], [4.5, 3.51, 3.5]]
+    assert shown["enough"] == 4, "within one per cent"
+    assert "4 bytes" in figure.axes[1].get_title()
 
 
 # The widget
@@ -147,6 +123,8 @@ def test_sampler_cold_and_cut(run):
     figure, numbers = one("the people of the United ", 0, 256)
     assert [bar.x[1] for bar in figure.lines[:-1]] == [1.0] + [0.0] * (draw.LIKELIEST - 1)
     assert (numbers["bits of the choice"], numbers["bytes above 1%"]) == (0, "1")
+    assert figure.panels[0].xlim == (0, 1)
+    assert one("We have ", 2.0, 256)[0].panels[0].xlim[1] < 1, "short bars are not lost on a long axis"
     figure, _ = one("the people of the United ", 5.0, 3)
     assert [bar.x[1] > 0 for bar in figure.lines[:-1]] == [True] * 3 + [False] * (draw.LIKELIEST - 3)
 

@@ -108,8 +108,8 @@ def test_every_change_of_a_criterion_is_on_its_page():
 def repeated(command: str, name: str) -> list[str]:
     """What a command repeats, if it measures the claim on that."""
     form = rf"python -m pspin_lite experiments (.+) --again && python -m pspin_lite ledger {name} --records {AGAIN}"
-    found = re.fullmatch(form, command)
-    return found[1].split() if found else []
+    actual = re.fullmatch(form, command)
+    return actual[1].split() if actual else []
 
 
 @cache
@@ -194,7 +194,7 @@ def dynamic(monkeypatch):
         text = np.random.default_rng(7).normal(size=steps)
 
         def seeds(group, arm):
-            found = {}
+            actual = {}
             for seed in (1, 2, 3):
                 random = np.random.default_rng([seed, *arm.encode()])
                 loss = 2 + 0.2 * text + own[arm] * random.normal(size=steps)
@@ -202,12 +202,12 @@ def dynamic(monkeypatch):
                 norm[1500:1550] = spike[arm]
                 model = dict(warmup=100, cooldown=500, steps=steps, gain=1.0, lr=1e-3, clip=1.05)
                 points = [dict(step=s, split="held-out", bits_per_byte=3 - s / 3000) for s in range(0, steps, 300)]
-                found[seed] = dict(
+                actual[seed] = dict(
                     config=dict(model=model), loss=loss.tolist(), norm=norm.tolist(), validation=points,
                     probe=[[1, 1.0], [2, 0.9]], noise=[dict(scale=scale[arm] + random.random())],
                     attractor=[dict(residual=[spike[arm] * 1e-4, 1e-2])],
                 )  # fmt: skip
-            return found
+            return actual
 
         monkeypatch.setattr(records, "seeds", seeds)
 
@@ -263,23 +263,23 @@ def study(monkeypatch):
 
     def make(bits, tried=2.5, **more):
         def seeds(group, arm):
-            found = {}
+            actual = {}
             for seed in (1, 2, 3):
                 score = dict(bits_per_byte=bits[f"{group}/{arm}"] + seed / 1e4)
                 splits = {"held-out": score, "recent": score}
                 summary = dict(validation=splits, steps=100, flops_a_step=7, parameters=100)
                 data = dict(train=dict(bytes=470, tokens=100, length=128))
                 curve = [dict(step=s, split="held-out", bits_per_byte=3 - s / 1e4) for s in (0, 2000, 10_000)]
-                found[seed] = dict(summary=summary, data=data, config=config, validation=curve) | more.get(
+                actual[seed] = dict(summary=summary, data=data, config=config, validation=curve) | more.get(
                     arm.replace("-", "_"), {}
                 )
-            return found
+            return actual
 
         config = dict(model=dict(lr=8e-4, gain=1.0, batch=1, context=128))
         monkeypatch.setattr(records, "seeds", seeds)
         splits = {split: dict(bits_per_byte=tried) for split in ("held-out", "recent")}
-        found = {"a": dict(summary=dict(validation=splits), config=config)}
-        monkeypatch.setattr(records, "tries", lambda group, arm: found)
+        actual = {"a": dict(summary=dict(validation=splits), config=config)}
+        monkeypatch.setattr(records, "tries", lambda group, arm: actual)
 
     return make
 
@@ -293,13 +293,13 @@ def test_what_the_steps_buy(study):
 
 
 def test_an_asymptote_is_where_more_steps_gain_nothing(study):
-    found = {"subwords-64/transformer": 2.0, "subwords-1/transformer": 2.1}
-    study(found, tried=2.01)
+    actual = {"subwords-64/transformer": 2.0, "subwords-1/transformer": 2.1}
+    study(actual, tried=2.01)
     assert batch_size.asymptote().verdict == ledger.HOLDS
-    study(found, tried=2.2)
+    study(actual, tried=2.2)
     assert batch_size.asymptote().verdict == ledger.UNTESTABLE, "it fell, and nobody knows how far it would"
     assert "gains 0.200" in said("asymptote")
-    study(found | {"subwords-1/transformer": 1.9}, tried=2.01)
+    study(actual | {"subwords-1/transformer": 1.9}, tried=2.01)
     assert batch_size.asymptote().verdict == ledger.FAILS, "the same network can do better"
 
 
@@ -322,9 +322,9 @@ def test_the_comparison_at_the_papers_rate(monkeypatch):
         return dict(summary=dict(validation=splits), config=dict(model=model), data=data)
 
     for ours, verdict in ((1.9, ledger.HOLDS), (2.015, ledger.HOLDS), (2.1, ledger.FAILS)):
-        found = {"presets/subword-lite/seed-1337": made(ours), "presets/transformer-lite/seed-1337": made(2.0)}
-        monkeypatch.setattr(records, "read", found.get)
-        monkeypatch.setattr(records, "has", found.__contains__)
+        actual = {"presets/subword-lite/seed-1337": made(ours), "presets/transformer-lite/seed-1337": made(2.0)}
+        monkeypatch.setattr(records, "read", actual.get)
+        monkeypatch.setattr(records, "has", actual.__contains__)
         monkeypatch.setattr(records, "rates", lambda *name: {8e-4: 2.5, 3.2e-3: 2.4})
         assert batch_size.at_the_papers_rate().verdict == verdict
         assert "1.0 passes" in said("eight-times-untuned")
@@ -460,9 +460,9 @@ def test_contraction_is_at_every_validation(radii, verdict, monkeypatch):
     shipped = type("Shipped", (), dict(metrics=lambda self, kind: rows))()
     monkeypatch.setattr(load, "shipped", lambda name: shipped)
     monkeypatch.setattr(fixed_point, "_left_alone", lambda: (0.5, 0.9))
-    found = fixed_point.contracts()
-    assert found.verdict == verdict
-    assert (found.values["trained"], found.values["count"]) == (13, 13 * len(radii))
+    actual = fixed_point.contracts()
+    assert actual.verdict == verdict
+    assert (actual.values["trained"], actual.values["count"]) == (13, 13 * len(radii))
 
 
 def test_tokens_that_do_not_settle_break_nothing():
@@ -544,7 +544,7 @@ def test_memory_is_linear_if_every_further_token_costs_the_same(monkeypatch):
     for name, verdict in (("linear", ledger.HOLDS), ("square", ledger.FAILS), ("dearer sequences", ledger.FAILS)):
         monkeypatch.setattr(resources, "_kept", lambda cfg, tokens, batch=1, name=name: kept[name](tokens, batch))
         assert resources.memory_t().verdict == verdict
-        assert name != "linear" or "2.5 MB" in said("memory-t")
+        assert name != "linear" or "2.4 MiB" in said("memory-t")
 
 
 def test_retention_waits_for_every_order(monkeypatch):
@@ -556,10 +556,10 @@ def test_retention_waits_for_every_order(monkeypatch):
 
 def test_differences_are_paired():
     a, b = {1: 1.0, 2: 2.0, 3: 3.0}, {1: 0.9, 2: 1.9, 3: 2.9}
-    found = records.difference(a, b)
-    assert found.mean == pytest.approx(0.1)
-    assert found.half_width == pytest.approx(0, abs=1e-9)
-    assert found.clear
+    actual = records.difference(a, b)
+    assert actual.mean == pytest.approx(0.1)
+    assert actual.half_width == pytest.approx(0, abs=1e-9)
+    assert actual.clear
     noisy = records.difference({1: 1.0, 2: 2.0, 3: 3.5}, b)
     assert noisy.half_width == pytest.approx(4.303 * np.std([0.1, 0.1, 0.6], ddof=1) / 3**0.5)
     assert not noisy.clear
@@ -568,32 +568,32 @@ def test_differences_are_paired():
 
 
 def test_records_are_read_by_arm():
-    found = records.seeds("smoke", "p-spin")
-    assert list(found) == [1, 2, 3]
-    assert records.bits("smoke", "p-spin")[1] == found[1]["summary"]["validation"]["held-out"]["bits_per_byte"]
+    actual = records.seeds("smoke", "p-spin")
+    assert list(actual) == [1, 2, 3]
+    assert records.bits("smoke", "p-spin")[1] == actual[1]["summary"]["validation"]["held-out"]["bits_per_byte"]
     assert len(records.tries("smoke", "p-spin")) == 5
     assert records.missing("smoke/p-spin") == []
-    steps, values = records.curve(found[1])
+    steps, values = records.curve(actual[1])
     assert steps[0] == 0
     assert steps[-1] == 60
     assert values[-1] < values[0]
-    assert records.axis(found[1], steps, "tokens")[-1] == found[1]["summary"]["tokens"]
-    train = found[1]["data"]["train"]
+    assert records.axis(actual[1], steps, "tokens")[-1] == actual[1]["summary"]["tokens"]
+    train = actual[1]["data"]["train"]
     per_token = train["bytes"] / train["tokens"]
     assert 0.99 < per_token < 1, "bytes, and a token at the end of each speech"
-    assert records.axis(found[1], steps, "text")[-1] == pytest.approx(found[1]["summary"]["tokens"] * per_token)
-    assert records.axis(found[1], steps, "flops")[-1] == 60 * found[1]["summary"]["flops_a_step"]
+    assert records.axis(actual[1], steps, "text")[-1] == pytest.approx(actual[1]["summary"]["tokens"] * per_token)
+    assert records.axis(actual[1], steps, "flops")[-1] == 60 * actual[1]["summary"]["flops_a_step"]
     assert records.spread({1: 1.0, 2: 3.0}) == pytest.approx(2**0.5)
     row = records.row("smoke", "p-spin")
     assert row["sequences"] == 60 * row["batch"]
     assert row["bits"] == pytest.approx(records.mean(records.bits("smoke", "p-spin")))
     assert row["nats"] == pytest.approx(row["bits"] * math.log(2), rel=1e-3), "bytes: about a token each"
     assert row["seconds"] == records.seconds_a_step("smoke", "p-spin")
-    assert records.axis(found[1], steps, "seconds")[-1] == pytest.approx(60 * row["seconds"])
+    assert records.axis(actual[1], steps, "seconds")[-1] == pytest.approx(60 * row["seconds"])
     with pytest.raises(ValueError, match="unit"):
-        records.axis(found[1], steps, "miles")
+        records.axis(actual[1], steps, "miles")
     with pytest.raises(ValueError, match="split"):
-        records.curve(found[1], "tomorrow")
+        records.curve(actual[1], "tomorrow")
     assert row["seeds"] == 3
     with pytest.raises(ValueError, match="arm"):
         records.seeds("smoke", "gpt")

@@ -21,22 +21,22 @@ def product():
 
 
 def test_bytes_and_flops_are_those_of_unmasked_lanes():
-    with traffic.counting() as found:
+    with traffic.counting() as result:
         product()
     tile = ternary.tiles(20, torch.float32)
     rows = -(-20 // tile["BM"])
-    assert found.written == 4 * 20 * 12
-    assert found.read == 4 * 20 * 8 + rows * (12 * tile["BK"] // 4 + 4)  # x; codes and scale for each row of tiles
-    assert found.flops == 2 * rows * tile["BM"] * tile["BN"] * tile["BK"]
-    assert found.bytes == found.read + found.written
+    assert result.written == 4 * 20 * 12
+    assert result.read == 4 * 20 * 8 + rows * (12 * tile["BK"] // 4 + 4)  # x; codes and scale for each row of tiles
+    assert result.flops == 2 * rows * tile["BM"] * tile["BN"] * tile["BK"]
+    assert result.bytes == result.read + result.written
 
 
 def test_counting_ends():
-    with traffic.counting() as found:
+    with traffic.counting() as result:
         product()
-    before = found.read
+    before = result.read
     product()
-    assert found.read == before
+    assert result.read == before
 
 
 def test_check_raises_and_says(capsys):

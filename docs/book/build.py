@@ -1,0 +1,76 @@
+"""Builds the book, build/book/index.html, from the notebooks as they are stored or, with --executed, from copies that
+run.py has executed.
+
+Sphinx wants one folder with everything in it: build/source. Warnings are errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import re
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# Notebooks to download have no pictures, only what they show: a run draws them, and the book is half as heavy
+PICTURE = re.compile(r'<img alt=\\"(.*?)\\"[^>]*data:image/png;base64[^>]*>')
+UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html")  # of the theme
+
+
+def stage(notebooks: Path, source: Path) -> None:
+    """Copies, because MyST looks through links."""
+    shutil.rmtree(source, ignore_errors=True)
+    for name in ("pspin_lite", "kernels"):  # what texts link to
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "shipped"))
+    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("book"))
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"):
+        shutil.copy(ROOT / name, source)
+    for name in ("conf.py", "index.md", "api.md"):
+        shutil.copy(HERE / name, source)
+    (source / "static").mkdir()
+    shutil.copy(HERE / "book.css", source / "static")
+    shutil.copy(mathjax(), source / "static")
+    (source / "notebooks").mkdir()
+    for path in sorted(notebooks.glob("[0-9][0-9]_*.ipynb")):
+        shutil.copy(path, source / "notebooks")
+
+
+def mathjax() -> Path:
+    """MathJax 3 in one file, from a package that carries it: an import has no name for its folder."""
+    files = importlib.metadata.files("sphinx-mathjax-offline") or []
+    return next(Path(file.locate()) for file in files if file.name == "tex-svg.js")
+
+
+def build(notebooks: Path, out: Path) -> int:
+    """Returns Sphinx's exit code."""
+    from sphinx.cmd.build import main as sphinx
+
+    source, book = out / "source", out / "book"
+    stage(notebooks, source)
+    shutil.rmtree(book, ignore_errors=True)
+    code = sphinx(["-b", "html", "-q", "-W", "--keep-going", "-d", str(out / "doctrees"), str(source), str(book)])
+    for pattern in UNUSED:
+        for path in (book / "_static").glob(pattern):
+            if path.is_file():
+                path.unlink()
+    for path in (book / "_sources" / "notebooks").glob("*.ipynb"):
+        path.write_text(PICTURE.sub(r"<i>\1</i>", path.read_text(encoding="utf-8")), encoding="utf-8")
+    return code
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--executed", type=Path, metavar="FOLDER", help="take the notebooks from here")
+    parser.add_argument("--out", type=Path, default=ROOT / "build", help="default: build/ of the checkout")
+    args = parser.parse_args(argv)
+    code = build((args.executed or ROOT / "notebooks").resolve(), args.out.resolve())
+    if code == 0:
+        print(f"read it: {args.out / 'book' / 'index.html'}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""One spin that feeds back into itself, for the widget of notebook 00: its values step by step, and the same on its
+curve. The gate is wide open and the drive is 1."""
+
+from __future__ import annotations
+
+from math import tanh
+
+import numpy as np
+
+from .figures import GREEN, GREY, SKY
+from .figures.live import LiveFigure, Panel
+
+DRIVE, STEPS = 1.0, 30
+SETTLED = 1e-3  # a step that changes the spin less than this
+UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
+VALUES = Panel(
+    (0.09, 0.18, 0.4, 0.68), "the spin, step by step", "step n", "y", xlim=(0, STEPS), xticks=(0, 10, 20, 30), **UNIT
+)
+CURVE = Panel(
+    (0.62, 0.18, 0.36, 0.68),
+    "from one step to the next",
+    "y before",
+    "y after",
+    xlim=(-1, 1),
+    xticks=(-1, 0, 1),
+    **UNIT,
+)
+
+
+def path(coupling: float, gamma: float) -> np.ndarray:
+    """y_0 .. y_STEPS of tanh(1 + coupling * gamma * y), which starts from the drive alone."""
+    values = [tanh(DRIVE)]
+    for _ in range(STEPS):
+        values.append(tanh(DRIVE + coupling * gamma * values[-1]))
+    return np.array(values)
+
+
+def draw_spin(coupling: float, gamma: float) -> tuple[LiveFigure, dict[str, object]]:
+    """Left the values; right the curve (blue), where before = after (dashed), and the way between them (green)."""
+    y = path(coupling, gamma)
+    figure = LiveFigure((7.4, 3.0), (VALUES, CURVE))
+    figure.add_line(0, np.arange(STEPS + 1), y, GREEN, dot=2)
+    before = np.linspace(-1, 1, 81)
+    figure.add_line(1, [-1, 1], [-1, 1], GREY, width=1, dashes=True)
+    figure.add_line(1, before, np.tanh(DRIVE + coupling * gamma * before), SKY, width=2)
+    figure.add_line(1, np.repeat(y, 2)[:-1], np.repeat(y, 2)[1:], GREEN, width=1)
+    changes = np.abs(np.diff(y))
+    moving = np.flatnonzero(changes >= SETTLED) + 1  # steps
+    first = (moving.max(initial=0) + 1).item()
+    return figure, {
+        "y after 5 steps": f"{y[5]:.3f}",
+        "last change": changes[-1],
+        "settled": f"from step {first} on" if first <= STEPS else f"not within {STEPS} steps",
+    }

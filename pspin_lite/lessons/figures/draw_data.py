@@ -1,0 +1,93 @@
+"""Drawings of notebook 09: documents packed into windows, and splits that leak. Each returns the figure and the numbers
+it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from .diagram import BACKWARD, arrow, canvas, label, line, tint
+from .style import BLUE, GREEN, GREY, ORANGE, styled
+
+END = "."
+COLOURS = (BLUE, ORANGE, GREEN)
+Cell = tuple[str, str]  # a token and its document's colour
+
+
+def _cells(axes: Axes, x: float, y: float, cells: Sequence[Cell], side: float = 3.6) -> None:
+    """A row of tokens whose lower left corner is at (x, y); end tokens are dark."""
+    for i, (token, colour) in enumerate(cells):
+        face = tint(GREY, 0.65) if token == END else tint(colour, 0.4)
+        axes.add_patch(Rectangle((x + i * side, y), side, side, fc=face, ec=GREY, lw=0.7))
+        text, colour, size = ("end", "white", 9) if token == END else (token, "#222222", 11)
+        label(axes, x + (i + 0.5) * side, y + side / 2, text, colour, size)
+
+
+@styled
+def windows(documents: Sequence[str], length: int) -> tuple[Figure, list[tuple[str, str]]]:
+    """Documents, the ribbon they are joined to, and its windows of length + 1 tokens: inputs, and targets one further.
+    Returns (inputs, targets) per window; what is left over at the end is not drawn."""
+    figure, axes = canvas(7.2, 3.9, "Documents are joined, then cut without regard to where they end")
+    ribbon: list[Cell] = []
+    x, side = 10.0, 3.6
+    label(axes, 8.8, 31.8, "documents", GREY, ha="right")
+    for text, colour in zip(documents, COLOURS, strict=True):
+        cells = [(token, colour) for token in text]
+        _cells(axes, x, 30, cells)
+        start = 10 + side * len(ribbon)
+        arrow(axes, (x + side * len(cells) / 2, 29.6), (start + side * len(cells) / 2, 25.8), GREY)
+        x += side * len(cells) + 4
+        ribbon += [*cells, (END, colour)]
+    label(axes, 8.8, 23.8, "ribbon", GREY, ha="right")
+    _cells(axes, 10, 22, ribbon)
+    pairs = []
+    for n in range(len(ribbon) // (length + 1)):
+        window = ribbon[n * (length + 1) : (n + 1) * (length + 1)]
+        left = 10 + n * (length + 1) * side
+        line(axes, [left, left], [3.5, 26.8], BACKWARD, "--")
+        label(axes, left + side * (length + 1) / 2, 18.6, f"window {n}", GREY)
+        _cells(axes, left, 12, window[:-1])
+        _cells(axes, left + side, 6, window[1:])
+        pairs.append(("".join(token for token, _ in window[:-1]), "".join(token for token, _ in window[1:])))
+    right = 10 + len(pairs) * (length + 1) * side
+    line(axes, [right, right], [3.5, 26.8], BACKWARD, "--")
+    label(axes, 8.8, 13.8, "inputs", GREY, ha="right")
+    label(axes, 8.8, 7.8, "targets", GREY, ha="right")
+    return figure, pairs
+
+
+@styled
+def splits(
+    speeches: int = 12, copies: Sequence[tuple[int, int]] = ((0, 1), (4, 5), (7, 8), (9, 10))
+) -> tuple[Figure, dict[str, int]]:
+    """Speeches in the order of time, pairs that share passages, and two ways to choose a validation set. Returns how
+    many pairs each of them tears apart."""
+    rules = {
+        "every 4th speech": {i for i in range(speeches) if i % 4 == 1},
+        "the last ones": set(range(speeches - 3, speeches)),
+    }
+    torn = {name: sum((i in valid) != (j in valid) for i, j in copies) for name, valid in rules.items()}
+    first, last = torn.values()
+    figure, axes = canvas(
+        7.2, 3.2, f"In this example, one rule tears {first} pairs of copies apart, the other {last or 'none'}"
+    )
+    for y, (name, valid) in zip((17.5, 4.5), rules.items(), strict=True):
+        label(axes, 1.5, y + 9.4, f"{name}:", ha="left", size=10.5)
+        for i in range(speeches):
+            colour = ORANGE if i in valid else BLUE
+            axes.add_patch(Rectangle((2 + 4.6 * i, y), 3.8, 3.8, fc=tint(colour, 0.45), ec=colour, lw=1.2))
+        for i, j in copies:
+            leaks = (i in valid) != (j in valid)
+            xs = [2 + 4.6 * i + 1.9, 2 + 4.6 * j + 1.9]
+            colour = BACKWARD if leaks else "#9A9A9A"
+            line(axes, [xs[0], xs[0], xs[1], xs[1]], [y + 3.8, y + 6, y + 6, y + 3.8], colour)
+            label(axes, sum(xs) / 2, y + 7.3, "leak" if leaks else "copy", colour, 9)
+        arrow(axes, (2, y - 1.6), (2 + 4.6 * speeches, y - 1.6), "#9A9A9A", width=0.9)
+    label(axes, 58.6, 15.9, "time", GREY, 9.5, ha="left")
+    for y, text, colour in ((12.5, "training", BLUE), (8.5, "evaluation", ORANGE)):
+        axes.add_patch(Rectangle((59, y - 1), 2, 2, fc=tint(colour, 0.45), ec=colour))
+        label(axes, 61.8, y, text, ha="left", size=9.5)
+    return figure, torn

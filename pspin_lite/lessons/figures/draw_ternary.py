@@ -1,0 +1,225 @@
+"""Drawings of notebooks 04 and 07: a weight on the rounding staircase, a packed byte, one step in one kernel, two
+buffers. Colours as in diagram.py: a code is blue for 1, grey for 0, orange for -1; spins green, drive sky blue; red is
+what the gradient does. Each returns the figure and the numbers it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .diagram import BACKWARD, DRIVE, FORWARD, INK, MINUS, PLUS, SPIN, arrow, box, canvas, label, tint
+from .style import GREY, styled
+
+CODE = {-1: MINUS, 0: "#8A8A8A", 1: PLUS}  # the grey of a dot is darker than that of a box
+TREADS = ((-1.6, -0.5, -1), (-0.5, 0.5, 0), (0.5, 1.6, 1))  # of the staircase: from, to, code
+
+
+def climb(start: float, target: float, lr: float, steps: int) -> dict[str, np.ndarray]:
+    """One hidden weight, scale 1, loss (rounded - target)² / 2, gradient straight through: where it is at each step,
+    its code there, and the push it gets."""
+    w = [start]
+    for _ in range(steps):
+        w.append(w[-1] - lr * (_code(w[-1]) - target))
+    w = np.array(w)
+    code = np.array([_code(one) for one in w])
+    return {"w": w, "code": code, "push": lr * (target - code)}
+
+
+def _code(w: float) -> float:
+    return float(np.clip(np.round(w), -1, 1))
+
+
+@styled
+def staircase_walk(
+    start: float = -0.9, target: float = 0.8, lr: float = 0.15, steps: int = 22
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Above: rounding as a staircase, and the straight line that straight-through takes in its place. Below: a weight
+    that is pushed along, step by step downwards, over the same axis."""
+    walk = climb(start, target, lr, steps)
+    figure = Figure(figsize=(6.6, 5.6))
+    top, below = figure.add_axes((0.13, 0.59, 0.84, 0.33)), figure.add_axes((0.13, 0.1, 0.84, 0.4))
+    top.set_title("A hidden weight climbs the stairs, then flickers", loc="left", weight="bold", fontsize=12)
+    for left, right, code in TREADS:
+        top.plot([left, right], [code, code], color=CODE[code], lw=4, solid_capstyle="butt")
+        below.axvspan(left, right, color=tint(CODE[code], 0.12), lw=0)
+    top.plot([-1.6, 1.6], [-1.6, 1.6], color=BACKWARD, ls="--", lw=1.4)
+    top.axhline(target, color=GREY, ls=":", lw=1.2)
+    top.text(-1.57, target + 0.1, f"the loss wants {target:g}", color=GREY, fontsize=9.5)
+    top.text(0.55, -0.08, "stairs: what forward does", fontsize=9.5, color=INK)
+    top.text(-0.42, -0.75, "dashed: what backward pretends", fontsize=9.5, color=BACKWARD)
+    top.set(ylabel="rounded value / s", xlim=(-1.6, 1.6), ylim=(-1.35, 1.35), yticks=[-1, 0, 1])
+    down = np.arange(len(walk["w"]))
+    below.plot(walk["w"], down, color=FORWARD, lw=0.8)
+    for code in CODE:
+        here = walk["code"] == code
+        below.plot(walk["w"][here], down[here], "o", color=CODE[code], markersize=5.5)
+    for left, right, code in TREADS:
+        push = lr * (target - code)
+        below.text((left + right) / 2, steps, f"push {push:+.2f}".replace("-", "−"), color=BACKWARD, ha="center")
+    below.text(-1.55, 6.5, "every step pushes;\nhow far depends\non the tread alone", fontsize=9.5, va="top")
+    below.text(0.68, 15.5, "pushed back,\npushed forth", fontsize=9.5, va="center")
+    below.set(xlabel="hidden weight / s", ylabel="step", xlim=(-1.6, 1.6), ylim=(steps + 0.8, -1.2))
+    for axes in (top, below):
+        axes.grid(False)
+        for border in (-0.5, 0.5):
+            axes.axvline(border, color=GREY, lw=0.8, ls=":")
+        axes.set_xticks([-1.5, -1, -0.5, 0, 0.5, 1, 1.5])
+    return figure, walk
+
+
+@styled
+def packed_byte(codes: Sequence[int] = (1, -1, 0, 1), place: int = 2) -> tuple[Figure, dict[str, int]]:
+    """Four codes in a byte, and how a shift and a mask take the one at `place` out again."""
+    digits = [code + 1 for code in codes]
+    byte = sum(digit << 2 * i for i, digit in enumerate(digits))
+    shifted = byte >> 2 * place
+    shown = {"byte": byte, "shifted": shifted, "masked": shifted & 3, "code": (shifted & 3) - 1}
+    figure, axes = canvas(6.6, 4.6, "A shift and a mask take one weight out of a byte")
+    x, w = 19, 8.6  # left edge of the byte, width of a pair of bits
+    for i, code in enumerate(codes):
+        left = x + (3 - i) * w
+        label(axes, left + w / 2, 40.4, f"weight {i}", GREY, 9.5)
+        box(axes, left + 0.9, 34.8, w - 1.8, 4.2, f"{code:d}".replace("-", "−"), CODE[code], 11)
+        arrow(axes, (left + w / 2, 34.6), (left + w / 2, 31.6))
+    label(axes, x - 2, 36.9, "code", ha="right")
+    rows = (
+        (27.2, "plus one, in bits", byte, codes, "right"),
+        (18.6, f"shifted: >> {2 * place}", shifted, [*codes[place:], *[None] * place], "right"),
+        (10.2, "masked: & 3", shifted & 3, [codes[place], None, None, None], "right"),
+    )
+    for y, name, value, owners, side in rows:
+        label(axes, x - 2, y + 2.1, name, ha=side)
+        label(axes, x + 4 * w + 2, y + 2.1, f"= {value}", ha="left")
+        for i, owner in enumerate(owners):
+            _pair(axes, x + (3 - i) * w, y, w, f"{value >> 2 * i & 3:02b}", owner)
+    middle = x + (3 - place) * w + w / 2
+    last = x + 3.5 * w
+    for start, end in (((middle, 27), (last, 23)), ((last, 18.4), (last, 14.6)), ((last, 10), (last, 6.2))):
+        arrow(axes, start, end)
+    code = f"{shown['code']:d}".replace("-", "−")
+    label(axes, x - 2, 3.9, "minus one", ha="right")
+    box(axes, last - w / 2 + 0.9, 1.8, w - 1.8, 4.2, code, CODE[shown["code"]], 11)
+    label(axes, x + 4 * w + 2, 3.9, f"= {code}, weight {place}", ha="left", weight="bold")
+    return figure, shown
+
+
+def _pair(axes: Axes, x: float, y: float, w: float, bits: str, owner: int | None) -> None:
+    """Two bits of a byte; white if they belong to no weight."""
+    if owner is None:
+        box(axes, x + 0.2, y, w - 0.4, 4.2, "", "#D8D8D8")
+        label(axes, x + w / 2, y + 2.1, bits, "#9A9A9A", 11, family="monospace")
+    else:
+        box(axes, x + 0.2, y, w - 0.4, 4.2, "", CODE[owner])
+        label(axes, x + w / 2, y + 2.1, bits, size=11, family="monospace")
+
+
+def step_bytes(T: int, I: int) -> dict[str, list[tuple[str, dict[str, float], dict[str, float]]]]:
+    """What one step of T tokens and I spins moves, in MiB of float32: (operation, reads, writes), unfused and fused.
+    Couplings take 4 bytes each, or a quarter of one if packed."""
+    spins, couplings = 4 * T * I / 2**20, 2 * I * I / 2**20
+    unfused = [
+        ("γ ⊙ y", {"y": spins}, {"y": spins}),
+        ("product,\nplus z", {"y": spins, "z": 2 * spins, "couplings": 4 * couplings}, {"field": 2 * spins}),
+        ("tanh, σ", {"field": 2 * spins}, {"field": 2 * spins}),
+        ("multiply", {"field": 2 * spins}, {"y": spins}),
+    ]
+    fused = [("", {"y": spins, "z": 2 * spins, "couplings": couplings / 4}, {"y": spins})]
+    return {"operation by operation": unfused, "one kernel, packed": fused}
+
+
+TRAVELS = {"y": SPIN, "z": DRIVE, "field": FORWARD, "couplings": PLUS}
+NAMES = {"y": "spins y", "z": "drive z", "field": "field f, tanh, σ", "couplings": "couplings"}
+COLOURS = {NAMES[key]: colour for key, colour in TRAVELS.items()}
+
+
+@styled
+def step_on_chip(T: int, I: int) -> tuple[Figure, dict[str, float]]:
+    """What travels between memory and chip in one step: four operations, and one kernel. Returns MiB in all."""
+    plans = step_bytes(T, I)
+    totals = {name: sum(_moved(plan).values()) for name, plan in plans.items()}
+    before, after = totals.values()
+    figure, axes = canvas(7.4, 6.0, f"Every tensor once: {after:.0f} MiB instead of {before:.0f}")
+    for x, (name, colour) in zip((1.5, 13.5, 25, 42.5), COLOURS.items(), strict=True):
+        label(axes, x, 54.3, f"━ {name}", colour, 10, ha="left")
+    label(axes, 72.5, 54.3, "numbers: MiB", INK, 10, ha="right")
+    for base, (name, plan) in zip((30, 4), plans.items(), strict=True):
+        label(axes, 1.5, base + 21.3, name, ha="left", weight="bold")
+        box(axes, 1.5, base, 71, 4.4, "memory", "#9A9A9A", 10)
+        width = 71 / len(plan)
+        for i, (text, reads, writes) in enumerate(plan):
+            left = 1.5 + i * width
+            inside = text or "on chip: damped spins, codes unpacked,\nboth halves of the field, tanh, σ, their product"
+            box(axes, left + 1, base + 13.4, width - 2, 6, inside, GREY, 10)
+            moves = [(*read, True) for read in reads.items()] + [(*write, False) for write in writes.items()]
+            for n, (key, size, up) in enumerate(moves):
+                at = left + 1 + (width - 2) * (n + 0.5) / len(moves)
+                low, high = base + 4.6, base + 13.2
+                arrow(axes, (at, low if up else high), (at, high if up else low), TRAVELS[key], width=1.8)
+                label(axes, at + 0.5, base + 8.6, f"{size:.0f}", TRAVELS[key], 9.5, ha="left")
+    return figure, totals
+
+
+def savings(I: int) -> Callable[[int], tuple[Figure, dict[str, str]]]:
+    """The widget of notebook 07: MiB of one step of some tokens, with and without fusing and packing."""
+
+    @styled
+    def draw(tokens: int) -> tuple[Figure, dict[str, str]]:
+        unfused, fused = step_bytes(tokens, I).values()
+        spins = [sum(_moved(plan).values()) - _moved(plan)["couplings"] for plan in (unfused, fused)]
+        dense, packed = _moved(unfused)["couplings"], _moved(fused)["couplings"]
+        bars = {"neither": (0, dense), "fusing": (1, dense), "packing": (0, packed), "both": (1, packed)}
+        totals = {name: spins[form] + couplings for name, (form, couplings) in bars.items()}
+        figure = Figure(figsize=(7.0, 2.9))
+        axes = figure.add_axes((0.13, 0.2, 0.82, 0.66))
+        for y, (name, (form, couplings)) in zip((3, 2, 1, 0), bars.items(), strict=True):
+            for left, right, colour in ((0, spins[form], SPIN), (spins[form], spins[form] + couplings, PLUS)):
+                axes.fill_between([left, right], y - 0.3, y + 0.3, color=colour, lw=0)  # which the live form can draw
+            axes.text(totals[name] + totals["neither"] / 50, y, f"{totals[name]:.1f} MiB", va="center", fontsize=10)
+        axes.set_yticks((3, 2, 1, 0), list(bars))
+        key = "MiB per step (green: spins, drive, field; blue: couplings)"
+        axes.set(xlabel=key, xlim=(0, 1.25 * totals["neither"]), ylim=(-0.5, 3.5))
+        axes.grid(axis="y", visible=False)
+        better, other = sorted(("fusing", "packing"), key=totals.get)
+        who = "1 token" if tokens == 1 else f"{tokens:,} tokens"
+        axes.set_title(f"{who}: {better} saves more than {other}", loc="left", fontsize=11.5, weight="bold")
+        return figure, {
+            f"{name} {'save' if name == 'both' else 'saves'}": f"{totals['neither'] / total:.1f} times"
+            for name, total in totals.items()
+            if name != "neither"
+        }
+
+    return draw
+
+
+def _moved(plan: list[tuple[str, dict[str, float], dict[str, float]]]) -> dict[str, float]:
+    """MiB of each kind, read and written, in all operations."""
+    moved: dict[str, float] = {}
+    for _, *both in plan:
+        for kind, size in (item for one in both for item in one.items()):
+            moved[kind] = moved.get(kind, 0) + size
+    return moved
+
+
+@styled
+def two_buffers(steps: int = 5) -> tuple[Figure, list[str]]:
+    """K launches; the spins of a step are written where those of the step before the last one were."""
+    where = ["A" if n % 2 == 0 else "B" for n in range(steps + 1)]
+    figure, axes = canvas(6.8, 3.2, f"{steps} steps: {steps} launches, two buffers that take turns")
+    rows = {"A": 18.5, "B": 8}
+    for name, y in rows.items():
+        label(axes, 1.5, y + 2.3, f"buffer {name}", ha="left", weight="bold")
+        axes.plot([11, 67], [y + 2.3, y + 2.3], color="#D8D8D8", zorder=0)
+    gap = 50.2 / steps
+    for n, name in enumerate(where):
+        x, y = 10.5 + n * gap, rows[name]
+        box(axes, x, y, 5.4, 4.6, f"$y_{{{n}}}$", SPIN, 11.5)
+        if n < steps:
+            ends = (rows["A"], rows["B"] + 4.6) if name == "A" else (rows["B"] + 4.6, rows["A"])
+            arrow(axes, (x + 4.6, ends[0]), (x + gap + 0.8, ends[1]))
+            side = 1 if name == "A" else -1  # beside the arrow, where there is room
+            label(axes, x + gap / 2 + 4.2, 15.6 + side, f"{n + 1}", GREY)
+    label(axes, 34, 3.2, "Every launch (arrow) also reads z and the packed couplings, all of them.", GREY, 9.5)
+    return figure, where

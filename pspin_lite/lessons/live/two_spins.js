@@ -1,0 +1,128 @@
+// Two spins: phase portrait, residuals, gradient error. The formulas of fixed_points.py and explore_attractor.py; gates
+// have no couplings here, so they are constants. Vectors are [a, b], matrices [[a, b], [c, d]].
+pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
+  const { shown: SHOWN, limit, settled: SETTLED, creep, apart, grid, verdicts } = spec;
+  const coupling = spec.kinds[kind].map(row => row.map(code => code * scale * gamma));
+  const open = spec.drive.slice(2).map(g => 1 / (1 + Math.exp(-g))); // sigmoid(G)
+  const sub = (a, b) => [a[0] - b[0], a[1] - b[1]];
+  const largest = a => Math.max(Math.abs(a[0]), Math.abs(a[1])); // NaN stays NaN
+  const times = (M, a) => M.map(row => row[0] * a[0] + row[1] * a[1]);
+  const transpose = M => [[M[0][0], M[1][0]], [M[0][1], M[1][1]]];
+  const oneMinus = M => [[1 - M[0][0], -M[0][1]], [-M[1][0], 1 - M[1][1]]];
+  const solve = ([[a, b], [c, d]], [p, q]) => [(p * d - b * q) / (a * d - b * c), (a * q - c * p) / (a * d - b * c)];
+  const most = list => Math.max(...list);
+  const distinct = (points, gap) =>
+    points.reduce((rest, p) => (rest.every(q => largest(sub(p, q)) > gap) ? [...rest, p] : rest), []);
+
+  const tanhs = (y, W) => times(W, y).map((field, i) => Math.tanh(spec.drive[i] + field));
+  const step = (y, W = coupling) => tanhs(y, W).map((t, i) => t * open[i]);
+  const slopes = (y, W = coupling) => { // phi_u and phi_g
+    const t = tanhs(y, W);
+    return [t.map((ti, i) => (1 - ti * ti) * open[i]), t.map((ti, i) => ti * open[i] * (1 - open[i]))];
+  };
+  const jacobian = (y, W = coupling) => slopes(y, W)[0].map((phi, i) => W[i].map(w => phi * w));
+  const radius = J => {
+    const half = (J[0][0] + J[1][1]) / 2, det = J[0][0] * J[1][1] - J[0][1] * J[1][0], gap = half * half - det;
+    return gap < 0 ? Math.sqrt(det) : Math.abs(half) + Math.sqrt(gap);
+  };
+  const newton = (y, W = coupling) => {
+    const move = solve(oneMinus(jacobian(y, W)), sub(step(y, W), y));
+    return [y[0] + move[0], y[1] + move[1]];
+  };
+
+  // examine: from the layer's own start and from others until they settle or `limit` steps have passed
+  const start = step([0, 0]), path = [start], moved = [];
+  let states = [start, ...spec.starts];
+  for (let k = 0; k < limit; k++) {
+    const next = states.map(y => step(y));
+    moved.push(next.map((y, i) => largest(sub(y, states[i]))));
+    states = next;
+    if (k < SHOWN) path.push(states[0]);
+    if (k + 1 >= SHOWN && moved[k].every(change => change < SETTLED)) break;
+  }
+  const settled = moved.at(-1).map(change => change < SETTLED);
+  const middle = moved.length >> 1;
+  const shrinking = states.map((_, i) => {
+    const last = most(moved.slice(-10).map(row => row[i]));
+    return last < creep || last < 0.7 * most(moved.slice(middle, middle + 10).map(row => row[i]));
+  });
+  let end = newton(newton(states[0]));
+  if (!settled[0]) { // follow: from gamma = 0, where spin(z) is the fixed point, to gamma as it is
+    end = start;
+    for (let stage = 1; stage <= spec.stages; stage++) {
+      const part = coupling.map(row => row.map(w => w * (stage / spec.stages)));
+      for (let i = 0; i < (stage < spec.stages ? 2 : 6); i++) end = newton(end, part);
+    }
+    if (!(largest(sub(step(end), end)) < SETTLED)) end = [NaN, NaN];
+  }
+  const met = distinct(states.filter((_, i) => settled[i]), apart).length;
+  const verdict = !(settled[0] || shrinking[0]) ? verdicts.oscillates
+    : met > 1 ? verdicts.several
+    : !settled.every((yes, i) => yes || shrinking[i]) ? verdicts.elsewhere
+    : settled.every(yes => yes) ? verdicts.contracts : verdicts.slow;
+  const residual = path.slice(1).map((y, k) => Math.hypot(...sub(y, path[k])) / Math.max(Math.hypot(...y), 1e-30));
+
+  // The gradient by the series after 0..K products, with the slopes at H_K, against the exact one at the fixed point
+  const spread = (V, phis) => phis.flatMap(phi => phi.map((p, i) => p * V[i]));
+  const errors = [];
+  if (settled[0]) {
+    const exact = spread(solve(oneMinus(transpose(jacobian(end))), spec.dy), slopes(end));
+    const phis = slopes(K ? path[K - 1] : [0, 0]);
+    for (let k = 0, V = spec.dy; k <= K; k++) {
+      if (k) V = times(transpose(coupling), spread(V, phis).slice(0, 2)).map((v, i) => spec.dy[i] + v);
+      errors.push(Math.hypot(...spread(V, phis).map((v, i) => v - exact[i])) / Math.hypot(...exact));
+    }
+  }
+
+  // All fixed points that Newton's method finds from a grid
+  const axis = Array.from({ length: grid }, (_, i) => -1 + (2 * i) / (grid - 1));
+  const found = axis.flatMap(a => axis.map(b => {
+    let y = [a, b];
+    for (let i = 0; i < 25; i++) y = newton(y).map(v => Math.min(Math.max(v, -1.5), 1.5));
+    return y;
+  })).filter(y => largest(sub(step(y), y)) < 1e-9);
+  const points = distinct(found, 1e-3).map(y => ({ y, attracts: radius(jacobian(y)) < 1 }));
+
+  // The picture
+  const { blue, orange, green, red, sky } = spec.colours, lines = [], texts = [];
+  const draw = (panel, x, y, colour, how = {}) => lines.push({ panel, x, y, colour, ...how });
+  const log = values => values.map(v => (v > 1e-9 ? Math.log10(v) : NaN));
+  const count = n => Array.from({ length: n }, (_, i) => i);
+  const ticks = count(spec.cells).map(i => -1 + (2 * i) / (spec.cells - 1));
+  const moves = ticks.map(b => ticks.map(a => sub(step([a, b]), [a, b])));
+  [sky, orange].forEach((colour, spin) => { // nullclines: where a cell's edges change sign, a segment crosses it
+    const x = [], y = [];
+    for (let r = 0; r + 1 < ticks.length; r++) for (let c = 0; c + 1 < ticks.length; c++) {
+      const corners = [[r, c], [r, c + 1], [r + 1, c + 1], [r + 1, c]], ends = [];
+      corners.forEach(([r1, c1], i) => {
+        const [r2, c2] = corners[(i + 1) % 4], v1 = moves[r1][c1][spin], v2 = moves[r2][c2][spin];
+        if (v1 < 0 === v2 < 0) return;
+        const part = v1 / (v1 - v2);
+        ends.push([ticks[c1] + part * (ticks[c2] - ticks[c1]), ticks[r1] + part * (ticks[r2] - ticks[r1])]);
+      });
+      if (ends.length) x.push(...ends.map(e => e[0]), NaN), y.push(...ends.map(e => e[1]), NaN);
+    }
+    draw(0, x, y, colour, { width: 1.8 });
+  });
+  const follow = y => count(K).reduce(way => [...way, step(way.at(-1))], [y]);
+  const draws = (way, colour, how) => draw(0, way.map(y => y[0]), way.map(y => y[1]), colour, how);
+  spec.corners.forEach(corner => draws(follow(corner), spec.grey, { width: 0.7, opacity: 0.8 }));
+  draws(follow(start), green, { dot: 1.8, width: 1.5 });
+  points.forEach(({ y, attracts }) => draws([y], "black", { width: 0, dot: 3.5, filled: attracts }));
+  draw(1, count(SHOWN).map(k => k + 1), log(residual), blue, { width: 1.2 });
+  draw(1, [K, K], [-9, 1], spec.grey, { width: 1, dashes: true });
+  texts.push({ panel: 1, x: K < SHOWN ? K + 0.8 : K - 0.8, y: 1, text: "K", colour: spec.grey });
+  if (errors.length) draw(2, count(K + 1), log(errors), red, { dot: 2 });
+  else texts.push({ panel: 2, x: SHOWN / 2, y: -3.5, text: spec.missing, colour: red });
+
+  const [[a, b], [c, d]] = coupling, rho = radius(jacobian(end));
+  return { panels: spec.panels, lines, texts, numbers: [
+    `${points.length}, ${points.filter(p => p.attracts).length} attract`, // fixed points
+    Number.isFinite(rho) ? rho : "not found", // spectral radius
+    (Math.hypot(a + d, b - c) + Math.hypot(a - d, b + c)) / 2, // Lipschitz bound: the largest singular value
+    K ? residual[K - 1] : "no step", // residual at K
+    errors.length ? errors[K] : "no fixed point", // gradient error at K
+    `${Number(settled[0])} of 1`, // settle from the start
+    verdict, // verdict
+  ] };
+};

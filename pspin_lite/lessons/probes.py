@@ -1,0 +1,127 @@
+"""Measurements of notebook 10 that take more lines than a lesson has: models that count, as yardsticks; where a trained
+network spends its bits; how much its gates let through.
+
+A counting model of order n predicts a byte from the n bytes before it, by what followed them in the text it has read.
+Long contexts are often new, so each order leans on the one below (Witten and Bell, 1991):
+
+    p(byte) = (times seen after the context + m p_shorter(byte)) / (times the context was seen + m)
+
+with m the number of different bytes seen after the context, and p = 1/256 below order 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..data.sequences import Packed
+from ..language_model import LanguageModel
+
+LETTERS = list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def grams(text: np.ndarray, n: int) -> np.ndarray:
+    """[.., T] bytes -> [.., T - n + 1]: every n bytes in a row as one number."""
+    long = text.shape[-1] - n + 1
+    return sum(text[..., i : i + long].astype(np.uint64) << np.uint64(8 * (n - 1 - i)) for i in range(n))
+
+
+def count(seen: np.ndarray, text: np.ndarray, orders: int, end: int = 255) -> tuple[list[np.ndarray], list[int]]:
+    """For each order from 0 on: the bits of every byte of `text`, and how many entries the table of counts has.
+
+    seen: [sequences, T], nothing is counted across two of them; or [T]. Before `text` stand end tokens."""
+    p, bits, entries = np.full(len(text), 1 / 256), [], []
+    for n in range(orders + 1):
+        table, times = np.unique(grams(seen, n + 1), return_counts=True)
+        before = np.append(0, times.cumsum())  # counts of all entries before this one
+        here = grams(np.append(np.full(n, end, np.uint8), text), n + 1)
+        low, high = table.searchsorted(here & ~np.uint64(255)), table.searchsorted(here | np.uint64(255), "right")
+        hits = before[table.searchsorted(here, "right")] - before[table.searchsorted(here)]
+        m, context = high - low, before[high] - before[low]
+        p = np.where(m > 0, (hits + m * p) / np.maximum(context + m, 1), p)
+        bits.append(-np.log2(p))
+        entries.append(len(table))
+    return bits, entries
+
+
+def ribbon(split: Packed) -> np.ndarray:
+    """All bytes of a split, end tokens included, as its windows have them."""
+    return np.concatenate([targets[0].numpy() for _, targets in split.windows()]).astype(np.uint8)
+
+
+def count_scores(
+    seen: np.ndarray, splits: Mapping[str, Packed], orders: int, windows: int | None = None, end: int = 255
+) -> tuple[dict[str, list[float]], list[int]]:
+    """Bits per byte of each split by order, and the entries of the tables. The counts know what a network knows: they
+    start afresh in every window, whose first bytes have less context. windows: of so many, spread over a split."""
+    pieces, names = [], []
+    for name, split in splits.items():
+        for tokens, targets in split.windows(windows):
+            pieces.append(np.append(tokens[0, :1], targets[0]).astype(np.uint8))
+            names.append(name)
+    text, place = np.concatenate(pieces), np.concatenate([np.arange(len(piece)) for piece in pieces])
+    name = np.repeat(names, [len(piece) for piece in pieces])
+    by_order, entries = count(seen, text, orders, end)
+    scores: dict[str, list[float]] = {one: [] for one in splits}
+    bits = by_order[0]
+    for n in range(orders + 1):
+        bits = np.where(place >= n, by_order[n], bits)  # near the beginning of a window: the order that fits
+        for one in splits:
+            here = (name == one) & (place > 0)  # the first byte of a piece is context alone
+            scores[one].append(float(bits[here].sum() / (text[here] != end).sum()))
+    return scores, entries
+
+
+@torch.no_grad()
+def bits_of(model: LanguageModel, tokens: Tensor, targets: Tensor) -> np.ndarray:
+    """Bits of each target, [B,T]."""
+    return (F.cross_entropy(model(tokens).transpose(1, 2), targets, reduction="none") / math.log(2)).numpy()
+
+
+def bits_by_context(
+    model: LanguageModel, tokens: Tensor, targets: Tensor, places: Sequence[int], lengths: Iterable[int]
+) -> dict:
+    """length -> mean bits of the targets at `places`, predicted from no more than so many tokens before them."""
+    wanted, result = targets[:, places].reshape(-1, 1), {}
+    for length in lengths:
+        cut = torch.stack([tokens[:, p - length + 1 : p + 1] for p in places], 1).flatten(0, 1)
+        result[length] = float(bits_of(model, cut, wanted.expand(-1, length))[:, -1].mean())
+    return result
+
+
+def places_in_words(text: np.ndarray) -> np.ndarray:
+    """[B,T] bytes -> which letter of its word each is, from 1; 0 for what is no letter."""
+    letter = np.isin(text, LETTERS)
+    places, running = np.zeros(text.shape, int), np.zeros(len(text), int)
+    for t in range(text.shape[1]):
+        running = np.where(letter[:, t], running + 1, 0)
+        places[:, t] = running
+    return places
+
+
+@torch.no_grad()
+def log_decays(model: LanguageModel, tokens: Tensor) -> list[Tensor]:
+    """The log decays [B,T,H] of every layer while the model reads the tokens (Eq. ssm-gate)."""
+    gates: list[Tensor] = []
+
+    def note(layer, given):
+        gates.append(-F.softplus(layer.w_g(given[0])).unflatten(-1, (model.cfg.heads, -1)).mean(-1))
+
+    hooks = [block.state_space.register_forward_pre_hook(note) for block in model.blocks]
+    try:
+        model(tokens)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return gates
+
+
+def kept(model: LanguageModel, tokens: Tensor, length: int) -> float:
+    """What is left of a token `length` tokens later, as a mean over places, in the head that keeps most."""
+    gates = log_decays(model, tokens)
+    return max(g[:, 1:].unfold(1, length, 1).sum(-1).exp().mean((0, 1)).max().item() for g in gates)

@@ -1,0 +1,44 @@
+"""Drawings of kernels count what they draw."""
+
+from __future__ import annotations
+
+from pspin_lite.lessons.figures import draw_kernels as draw
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_every_number_has_one_lane():
+    figure, lanes = draw.blocks(10, 4)
+    assert [number for lane in lanes for number in lane] == list(range(10))
+    assert len(lanes[-1]) == 2
+    assert "3 programs, 12 lanes, 2 masked" in texts(figure)
+
+
+def test_tiles_cover_the_result():
+    figure, result = draw.tiles(11, 4, (1, 2))
+    assert result == (9, 3, 144 - 121)
+    assert [texts(figure).count(f"step {n}") for n in range(4)] == [2, 2, 2, 0]
+
+
+def test_plans_differ_in_programs_and_traffic():
+    figure, walk = draw.walk(4)
+    assert sum(text.startswith("step ") for text in texts(figure)) == walk["in a row"] == 4
+    assert texts(figure).count("one program") == 1
+    figure, at_once = draw.at_once(4)
+    assert sum(text.startswith("chunk ") for text in texts(figure)) == 8
+    assert (at_once["programs"], at_once["states through memory"]) == (4, 16)
+
+
+def test_the_widget_counts_programs_and_bytes():
+    """The paper's byte model, by hand: 8 of 108 multiprocessors; every number once, or six and three times."""
+    figure, numbers = draw.walk_or_at_once(batch=1, heads=8, width=88, chunk=128)
+    assert (numbers["programs, walk"], numbers["programs, at once"]) == ("8", "128")
+    assert (numbers["idle, walk"], numbers["idle, at once"]) == ("93 %", "0 %")
+    assert numbers["MiB, walk"] == f"{32 * (4 * 2048 * 88 + 2048 + 2 * 88**2) / 2**20:.3g}"
+    walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 1)
+    assert walk.x.tolist() == [0, 8]
+    assert "2.2" in [text[3] for text in figure.texts]
+    longest = draw.walk_or_at_once(batch=16, heads=16, width=128, chunk=32)[0]
+    assert all(line.x[1] <= figure.panels[line.panel].xlim[1] for line in longest.lines)

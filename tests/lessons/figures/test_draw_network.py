@@ -1,0 +1,60 @@
+"""The drawings of notebooks 00 and 08 show what is computed."""
+
+from __future__ import annotations
+
+from math import tanh
+
+import numpy as np
+import pytest
+
+import pspin_lite as ps
+from pspin_lite.lessons.figures import draw_network as draw
+
+
+def words(figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_energies_of_three_spins():
+    figure, energies = draw.interactions()
+    assert energies == {"pairs": -1, "triple": 1, "lowest pairs": -1, "lowest triple": -1}
+    assert {"energy −1, at best −1", "energy +1, at best −1", "no energy"} <= set(words(figure))
+    assert [words(figure).count(name) for name in "123"] == [2, 2, 2], "in both drawings of three spins"
+
+
+def test_the_spin_settles():
+    figure, values = draw.layers(gamma=0.5, steps=5)
+    assert values[0] == tanh(1)
+    assert abs(values[5] - tanh(1 + 0.5 * values[5])) < 1e-5
+    assert "$y_5$ = 0.895" in words(figure)
+
+
+def test_the_headline_says_who_is_ahead_once_both_are_tuned():
+    figure, _ = draw.headline({"a": (1.0, 2.0), "b": (3.0, 2.0)}, apart={"a": "one run"})
+    assert figure.axes[0].get_title(loc="left") == "Once both are tuned, the Transformer is ahead"
+    assert {"1.000", "2.000", "3.000", "one run"} <= set(words(figure))
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [True, True, False, False]
+    figure, _ = draw.headline({"a": (1.0, 2.0), "b": (3.0, 2.0)})
+    assert figure.axes[0].get_title(loc="left") == "Once both are tuned, p-Spin is still ahead in a"
+
+
+def test_settling_names_what_does_not():
+    changes = {"weak": np.array([0.1, 0.01, 1e-9]), "strong": np.array([0.9, 0.8, 0.7])}
+    figure, _ = draw.settling(changes, settled=0.02)
+    assert figure.axes[0].get_title(loc="left") == "All are ternary, but couplings strong do not settle"
+    assert figure.axes[0].lines[1].get_ydata().tolist() == [0.1, 0.01], "no rounding errors"
+    assert draw.settling(changes, settled=0.9)[0].axes[0].get_title(loc="left") == "All settle"
+
+
+def test_matrices_are_those_of_the_footprint():
+    figure, numbers = draw.matrices(cfg := ps.preset("byte-paper"))
+    table = ps.footprint(cfg)
+    ternary = [numbers["$W_{ext}$"], numbers["$W_{int}$"]]
+    assert cfg.layers * sum(params for params, _ in ternary) == table["ternary MLP"].params
+    assert cfg.layers * sum(mib for _, mib in ternary) == pytest.approx(table["ternary MLP"].mb)
+    params, mib = (sum(column) for column in zip(*numbers.values(), strict=True))
+    assert sum(one for one, _ in ternary) > params / 2, "most parameters are ternary"
+    assert sum(one for _, one in ternary) < mib / 2, "most bytes are not"
+    squares = [patch.get_width() ** 2 for patch in figure.axes[0].patches[1:8:2]]
+    assert np.allclose(np.array(squares) / squares[0], [size / 4.7265625 for _, size in numbers.values()])

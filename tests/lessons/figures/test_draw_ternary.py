@@ -1,0 +1,79 @@
+"""The drawings of notebooks 04 and 07 show what the package computes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from pspin_lite import ternary
+from pspin_lite.lessons.figures import draw_ternary as draw
+
+
+def texts(figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def test_the_weight_moves_by_the_straight_through_gradient():
+    """Beside a second weight that keeps the scale at 1, and with PyTorch's gradient."""
+    figure, walk = draw.staircase_walk(start=-0.9, target=0.8, lr=0.15)
+    assert {"push +0.27", "push +0.12", "push −0.03"} <= set(texts(figure))
+    for before, after in zip(walk["w"][:-1], walk["w"][1:], strict=True):
+        w = torch.tensor([before, 2 - abs(before)], requires_grad=True)
+        (0.5 * (ternary.ste(w)[0] - 0.8) ** 2).backward()
+        assert after == pytest.approx(before - 0.15 * w.grad[0].item())
+
+
+def test_the_flicker_has_the_wanted_mean():
+    walk = draw.climb(start=-0.9, target=0.8, lr=0.15, steps=60)
+    assert walk["code"][10:60].mean() == pytest.approx(0.8)
+    assert set(walk["code"][10:]) == {0, 1}
+    assert set(np.round(walk["push"], 9)) == {0.27, 0.12, -0.03}, "one push per tread"
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_byte_is_the_package_s(place):
+    codes = (1, -1, 0, 1)
+    figure, shown = draw.packed_byte(codes, place)
+    assert shown["byte"] == ternary.pack(torch.tensor(codes)).item()
+    assert shown["code"] == codes[place]
+    assert f"= {shown['shifted']}" in texts(figure)
+
+
+def test_a_step_moves_fourteen_arrays_or_four():
+    spins, couplings = 4 * 64 * 32 / 2**20, 2 * 32 * 32 / 2**20
+    _, totals = draw.step_on_chip(64, 32)
+    assert totals["operation by operation"] == pytest.approx(14 * spins + 4 * couplings)
+    assert totals["one kernel, packed"] == pytest.approx(4 * spins + couplings / 4)
+    sizes = [
+        size
+        for plan in draw.step_bytes(2048, 2048).values()
+        for _, *both in plan
+        for one in both
+        for size in one.values()
+    ]
+    shown = texts(draw.step_on_chip(2048, 2048)[0])
+    assert [text for text in shown if text.isdigit()] == [f"{size:.0f}" for size in sizes]
+
+
+def test_packing_pays_with_one_token_and_fusing_with_many():
+    draw_savings = draw.savings(2048)
+    assert draw_savings(1)[1] == {
+        "fusing saves": "1.0 times",
+        "packing saves": f"{(14 / 128 + 32) / (14 / 128 + 2):.1f} times",
+        "both save": "15.8 times",
+    }
+    figure, numbers = draw_savings(2048)
+    assert numbers == {"fusing saves": "2.7 times", "packing saves": "1.1 times", "both save": "3.9 times"}
+    widths = [np.ptp(bar.get_paths()[0].vertices[:, 0]) for bar in figure.axes[0].collections]
+    assert widths == [224, 32, 64, 32, 224, 2, 64, 2]
+    titles = [draw_savings(tokens)[0].axes[0].get_title(loc="left") for tokens in (256, 512)]
+    assert titles == ["256 tokens: packing saves more than fusing", "512 tokens: fusing saves more than packing"]
+
+
+def test_no_launch_writes_where_it_reads():
+    _, where = draw.two_buffers(5)
+    assert len(where) == 6
+    assert all(before != after for before, after in pairwise(where))

@@ -1,0 +1,38 @@
+"""The two errors of the implicit gradient that notebook 06's widget shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pspin_lite import attractor, fixed_points
+from pspin_lite.lessons import explore_gradient as eg
+
+
+def test_the_diagonal_is_the_layers_own_error():
+    radius, table = eg.errors(3.0)
+    layer = fixed_points.random_map(0.5, 3.0)
+    exact = fixed_points.drive_gradient(attractor.unrolled, layer, fixed_points.EXACT)
+    for K in (1, 5, 10):
+        error = fixed_points.relative(fixed_points.drive_gradient(attractor.equilibrium, layer, K), exact)
+        assert table[K - 1, K] == pytest.approx(error, rel=1e-6)
+    assert table[-1, -1] == 0
+    assert (table[4, -1], table[-1, 5]) < (radius**6, radius**6), "each error alone is below the rule"
+
+
+def test_more_of_one_alone_ends_on_a_plateau():
+    _, table = eg.errors(3.0)
+    assert table[4, 20] == pytest.approx(table[4, -1], rel=0.01), "of the five steps"
+    assert table[19, 5] == pytest.approx(table[-1, 5], rel=0.01), "of the five products"
+    _, wild = eg.errors(6.0)
+    assert wild[-1, 20] > wild[-1, 5], "above 1 more products are worse"
+
+
+def test_the_picture_shows_the_table():
+    figure, numbers = eg.draw_errors([3.0])(steps=5, products=10, scale=3.0)
+    radius, table = eg.errors(3.0)
+    assert numbers["error"] == table[4, 10]
+    assert numbers["rule for the steps"] == pytest.approx(radius**6)
+    assert np.allclose(figure.lines[1].y, np.log10(table[:-1, 10]))
+    assert np.allclose(figure.lines[4].y, np.log10(table[4, :-1]))
+    assert [figure.lines[i].x.tolist() for i in (2, 5)] == [[5], [10]]

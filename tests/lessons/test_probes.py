@@ -1,0 +1,92 @@
+"""Measurements of notebook 10: counting models against a dictionary, cut contexts, words, gates."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+import pspin_lite as ps
+from pspin_lite.lessons import probes
+
+
+def plainly(byte: int, context: bytes, seen: bytes) -> float:
+    """The formula as it is written, with a dictionary."""
+    n = len(context)
+    after = Counter(seen[i + n] for i in range(len(seen) - n) if seen[i : i + n] == context)
+    lower = plainly(byte, context[1:], seen) if n else 1 / 256
+    return (after[byte] + len(after) * lower) / (after.total() + len(after)) if after else lower
+
+
+def test_counts_are_those_of_a_dictionary():
+    seen, text = b"abracadabra, the state of the union", b"a state of the art"
+    bits, entries = probes.count(*(np.frombuffer(x, np.uint8) for x in (seen, text)), 3)
+    for n, (one, size) in enumerate(zip(bits, entries, strict=True)):
+        padded = b"\xff" * n + text
+        expected = [plainly(byte, padded[i : i + n], seen) for i, byte in enumerate(text)]
+        assert 2**-one == pytest.approx(expected)
+        assert size == len({seen[i : i + n + 1] for i in range(len(seen) - n)})
+
+
+def test_nothing_is_counted_across_two_sequences():
+    apart = np.frombuffer(b"abab", np.uint8).reshape(2, 2)
+    assert probes.count(apart, np.frombuffer(b"a", np.uint8), 1)[1] == [2, 1], "only ab, not ba"
+
+
+class Split:
+    """Two windows of a text, three bytes each to predict."""
+
+    def __init__(self, text: bytes):
+        self.text = torch.tensor(list(text))
+
+    def windows(self, limit):
+        for start in (0, 3)[:limit]:
+            yield self.text[start : start + 3][None], self.text[start + 1 : start + 4][None]
+
+
+def test_counts_start_afresh_in_every_window():
+    seen, text = b"abracadabra, a bad cab", b"abacab\xff"
+    scores, _ = probes.count_scores(np.frombuffer(seen, np.uint8), {"a": Split(text), "b": Split(text[::-1])}, 2)
+    for order in (0, 1, 2):
+        bits = 0.0
+        for start in (0, 3):
+            for i in range(start + 1, start + 4):
+                context = text[max(start, i - order) : i] if order else b""
+                bits -= np.log2(plainly(text[i], context, seen))
+        assert scores["a"][order] == pytest.approx(bits / 5), "an end token costs bits and is no byte"
+    assert scores["b"] != scores["a"]
+    one, _ = probes.count_scores(np.frombuffer(seen, np.uint8), {"a": Split(text)}, 0, windows=1)
+    assert one["a"][0] == pytest.approx(-np.log2([plainly(byte, b"", seen) for byte in text[1:4]]).mean())
+
+
+def test_places_in_words():
+    text = np.frombuffer(b"We the people,1a", np.uint8)[None]
+    assert probes.places_in_words(text).tolist() == [[1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 0, 0, 1]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return ps.build(ps.preset("byte-smoke"))
+
+
+def test_a_cut_context_sees_nothing_earlier(model):
+    tokens = torch.randint(0, 256, (3, 40), generator=torch.Generator().manual_seed(1))
+    targets = tokens.roll(-1, 1)
+    whole = probes.bits_of(model, tokens, targets)
+    assert whole.mean() * np.log(2) == pytest.approx(model.loss(tokens, targets).item(), rel=1e-5)
+    found = probes.bits_by_context(model, tokens, targets, [9], [1, 10])
+    assert found[10] == pytest.approx(whole[:, 9].mean(), rel=1e-4), "all there is"
+    alone = probes.bits_of(model, tokens[:, 9:10], targets[:, 9:10])
+    assert found[1] == pytest.approx(alone.mean(), rel=1e-4)
+
+
+def test_gates_keep_what_their_products_say(model):
+    tokens = torch.randint(0, 256, (2, 12), generator=torch.Generator().manual_seed(2))
+    gates = probes.log_decays(model, tokens)
+    assert [g.shape for g in gates] == [(2, 12, model.cfg.heads)] * model.cfg.layers
+    two = max((g[:, 1:-1] + g[:, 2:]).exp().mean((0, 1)).max().item() for g in gates)
+    assert probes.kept(model, tokens, 2) == pytest.approx(two, rel=1e-5)
+    assert probes.kept(model, tokens, 8) < probes.kept(model, tokens, 2) < 1

@@ -7,7 +7,10 @@ Sphinx wants one folder with everything in it: build/source. Warnings are errors
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import importlib.metadata
+import json
 import re
 import shutil
 import sys
@@ -15,8 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# Notebooks to download have no pictures, only what they show: a run draws them, and the book is half as heavy
-PICTURE = re.compile(r'<img alt=\\"(.*?)\\"[^>]*data:image/png;base64[^>]*>')
+PICTURE = re.compile(r'src="data:image/png;base64,([^"]+)"')
 UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html")  # of the theme
 
 
@@ -52,13 +54,31 @@ def build(notebooks: Path, out: Path) -> int:
     stage(notebooks, source)
     shutil.rmtree(book, ignore_errors=True)
     code = sphinx(["-b", "html", "-q", "-W", "--keep-going", "-d", str(out / "doctrees"), str(source), str(book)])
+    lighten(book)
+    return code
+
+
+def lighten(book: Path) -> None:
+    """Pictures become files, notebooks to download go without figures (a run draws them), unused files go."""
     for pattern in UNUSED:
         for path in (book / "_static").glob(pattern):
             if path.is_file():
                 path.unlink()
     for path in (book / "_sources" / "notebooks").glob("*.ipynb"):
-        path.write_text(PICTURE.sub(r"<i>\1</i>", path.read_text(encoding="utf-8")), encoding="utf-8")
-    return code
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell["outputs"] = [one for one in cell["outputs"] if "text/html" not in one.get("data", {})]
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
+
+    def move(match: re.Match) -> str:
+        picture = base64.b64decode(match[1])
+        name = f"{hashlib.sha256(picture).hexdigest()[:16]}.png"
+        (book / "_images" / name).write_bytes(picture)
+        return f'src="../_images/{name}"'
+
+    for path in (book / "notebooks").glob("*.html"):
+        path.write_text(PICTURE.sub(move, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -88,7 +88,7 @@ def exercise(number: str, answer: Callable) -> Verdict:
     try:
         exercises.find(number).grade(answer)
     except NotImplementedError:
-        print(f"exercise {number}: yours to solve. hint({number!r}) helps, solution({number!r}) tells")
+        print(f"exercise {number}: yours to solve. hint({number!r}) helps, solution({number!r}) shows ours")
         return Verdict(False)
     except Exception as error:  # whatever the reader's code does, the notebook goes on
         print(f"exercise {number}: not yet. {type(error).__name__}: {error}")

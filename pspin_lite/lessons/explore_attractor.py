@@ -22,13 +22,11 @@ LEFT, MIDDLE, RIGHT = ((left, 0.17, 0.24, 0.69) for left in (0.065, 0.4, 0.74))
 STEPS = dict(xlim=(0, SHOWN), xticks=(0, 5, 10, 15, 20))
 UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
 DECADES = dict(ylim=(-9.2, 1), yticks=(-8, -6, -4, -2, 0), yticklabels=("1e-8", "1e-6", "1e-4", "0.01", "1"))
-POINTS = "spin 1    ● attracts  ○ repels"
-SPINS = Panel(LEFT, "some spins of one token", "step n", "y", **STEPS, **UNIT)
+POINTS = "spin 1 (● attracts, ○ repels)"
+SPINS = Panel(LEFT, "spins of the first token", "step n", "y", **STEPS, **UNIT)
 PORTRAIT = Panel(LEFT, "the layer's K steps, green", POINTS, "spin 2", xlim=(-1, 1), xticks=(-1, 0, 1), **UNIT)
 RESIDUAL = Panel(MIDDLE, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
-GRADIENT = Panel(
-    RIGHT, "error of the gradient", "products in the series", "against the fixed point's", **STEPS, **DECADES
-)
+GRADIENT = Panel(RIGHT, "error of the gradient", "products in the series", "relative error", **STEPS, **DECADES)
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
 CELLS = 41  # points on each axis, between which nullclines are drawn
 MISSING = "no fixed point reached,\nso no exact gradient"

@@ -1,8 +1,10 @@
-"""The two errors of the implicit gradient, for the widget of notebook 06: too few steps, too few products.
+"""The implicit gradient, for the widgets of notebook 06: its two errors, too few steps and too few products; and the
+branch that it belongs to, for one spin.
 
     Explorer(draw_errors(SCALES), "gradient-errors", steps=.., products=.., scale=..)
+    Explorer(draw_branches, "gradient-branches", feedback=.., drive=..)
 
-All errors are computed once; a slider only looks them up.
+All errors are computed once; a slider of the first only looks them up.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from torch import Tensor
 
 from .. import fixed_points
 from ..attractor import slopes, step
-from .figures import BLUE, GREY, ORANGE, RED
+from .figures import BLUE, GREEN, GREY, ORANGE, RED
 from .figures.live import LiveFigure, Panel
 
 MOST = 20  # steps and products shown
@@ -23,7 +25,7 @@ SCALES = (2.0, 3.0, 4.0, 6.0)
 PLACES = (0.125, 0.17, 0.355, 0.69), (0.635, 0.17, 0.355, 0.69)
 AXES = dict(xlim=(0, MOST), xticks=(0, 5, 10, 15, 20), ylim=(-7, 1), yticks=(-6, -4, -2, 0))
 DECADES = dict(yticklabels=("1e-6", "1e-4", "0.01", "1"))
-AGAINST = "error against the fixed point's"
+AGAINST = "relative error of the gradient"
 STEPS = Panel(PLACES[0], "the same products, more steps", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
 PRODUCTS = Panel(PLACES[1], "the same steps, more products", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
 
@@ -82,3 +84,67 @@ def draw_errors(scales: Sequence[float] = SCALES) -> Callable[..., tuple[LiveFig
         }
 
     return draw
+
+
+# One spin, y = tanh(drive + feedback * y)
+
+FEEDBACKS = (0.0, 0.5, 0.8, 0.9, 1.0, 1.1, 1.5, 2.0)
+DRIVES = (-0.8, -0.5, -0.2, -0.1, -0.02, 0.0, 0.02, 0.1, 0.2, 0.5, 0.8)
+ACROSS = dict(xlim=(-1, 1), xticks=(-1, 0, 1))
+BRANCHES = Panel(
+    PLACES[0], "fixed points and the layer's answer", "drive z", "y", **ACROSS, ylim=(-1, 1), yticks=(-1, 0, 1)
+)
+ANSWER = Panel(
+    PLACES[1], "implicit gradient at its answer", "drive z", "∂y / ∂z", **ACROSS, ylim=(-2, 11), yticks=(0, 5, 10)
+)
+REACH = 0.25  # how far the tangent is drawn, to each side
+
+
+def answers(feedback: float, drives: np.ndarray, steps: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Where the layer's own start ends for each drive, and the implicit gradient there; nan where it is infinite."""
+    y = np.tanh(drives)
+    for _ in range(steps):
+        y = np.tanh(drives + feedback * y)
+    slope, room = 1 - y**2, 1 - feedback * (1 - y**2)
+    return y, np.divide(slope, room, out=np.full_like(y, np.nan), where=np.abs(room) > 1e-3)
+
+
+def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, object]]:
+    """Left all fixed points (dashed: they repel), the answer and its tangent; right the gradient over the drive."""
+    figure = LiveFigure((9.4, 3.3), (BRANCHES, ANSWER))
+    y = np.tanh(np.linspace(-4, 4, 241))
+    drives, repels = np.arctanh(y) - feedback * y, feedback * (1 - y**2) > 1
+    inside = np.abs(drives) <= 1
+    _pieces(figure, 0, drives, y, inside & ~repels, BLUE, width=2)
+    _pieces(figure, 0, drives, y, inside & repels, GREY, dashes=True)
+    many = np.linspace(-0.99, 0.99, 100)  # without 0, where the answer of a strong feedback rests on the edge
+    values = answers(feedback, many)[1]
+    _pieces(figure, 1, many, values, values <= ANSWER.ylim[1], GREEN, width=2)
+    (end,), (gradient,) = answers(feedback, np.array([drive]))
+    if np.isfinite(gradient):
+        reach = min(REACH, 0.4 / abs(gradient), 1 - abs(drive))
+        figure.add_line(0, [drive - reach, drive + reach], end + gradient * np.array([-reach, reach]), GREEN, width=2)
+    if ANSWER.ylim[0] <= gradient <= ANSWER.ylim[1]:
+        figure.add_line(1, [drive], [gradient], RED, width=0, dot=5)
+    figure.add_line(0, [drive], [end], RED, width=0, dot=5)
+    return figure, {
+        "fixed points": 1 + 2 * _folded(feedback, drive),
+        "answer y": f"{end:.2f}",
+        "slope ρ of a step": f"{feedback * (1 - end**2):.2f}",
+        "implicit gradient": f"{gradient:.2f}" if np.isfinite(gradient) else "infinite",
+    }
+
+
+def _folded(feedback: float, drive: float) -> bool:
+    """Whether there are three fixed points: between the two turns of the S, where the slope of a step is 1."""
+    if feedback <= 1:
+        return False
+    turn = np.sqrt(1 - 1 / feedback)
+    return bool(abs(drive) < feedback * turn - np.arctanh(turn))
+
+
+def _pieces(figure: LiveFigure, panel: int, x: np.ndarray, y: np.ndarray, shown: np.ndarray, *how, **more) -> None:
+    """A line for each run of points that are shown."""
+    edges = np.flatnonzero(np.diff(np.r_[0, shown.astype(int), 0]))
+    for first, last in edges.reshape(-1, 2):
+        figure.add_line(panel, x[first:last], y[first:last], *how, **more)

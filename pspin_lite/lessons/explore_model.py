@@ -175,7 +175,9 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
     title, place = f"steps until a step changes less than {100 * SETTLED:g}%", (0.625, 0.17, 0.355, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
-    steps = Panel(place, title, "layer", "steps (○: as it is)", **axis, yticklabels=("0", "10", "20", "30", "more"))
+    steps = Panel(
+        place, title, "layer", "steps (○: trained model)", **axis, yticklabels=("0", "10", "20", "30", "more")
+    )
 
     ends = _apart({factor: grid[max(k for k, f in grid if f == factor), factor].bits for factor in factors}, high - low)
 
@@ -191,7 +193,7 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             line = [grid[k, factor].bits for k in here]
             colour = BLUE if factor == gamma_times else GREY
             figure.add_line(0, here, line, colour, **how)
-            figure.add_text(0, 1.06 * Ks[-1], ends[factor], f"× {factor:g}", colour)
+            figure.add_text(0, 1.06 * Ks[-1], ends[factor], f"× {factor:.1f}", colour)
         figure.add_line(0, [K], [now.bits], RED, width=0, dot=5)
         for layer, count in enumerate(now.steps):
             figure.add_line(1, [layer, layer], [0, count or 36], RED, width=12)

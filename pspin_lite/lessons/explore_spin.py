@@ -8,16 +8,17 @@ from math import tanh
 import numpy as np
 
 from .figures import GREEN, GREY, SKY
+from .figures.diagram import INK
 from .figures.live import LiveFigure, Panel
 
 DRIVE, STEPS = 1.0, 30
 SETTLED = 1e-3  # a step that changes the spin less than this
 UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
 VALUES = Panel(
-    (0.09, 0.18, 0.4, 0.68), "the spin, step by step", "step n", "y", xlim=(0, STEPS), xticks=(0, 10, 20, 30), **UNIT
+    (0.08, 0.15, 0.37, 0.73), "the spin, step by step", "step n", "y", xlim=(0, STEPS), xticks=(0, 10, 20, 30), **UNIT
 )
 CURVE = Panel(
-    (0.62, 0.18, 0.36, 0.68),
+    (0.56, 0.15, 0.42, 0.73),
     "from one step to the next",
     "y before",
     "y after",
@@ -35,19 +36,32 @@ def path(coupling: float, gamma: float) -> np.ndarray:
     return np.array(values)
 
 
+def fixed_point(coupling: float, gamma: float) -> float:
+    """Where before = after, by bisection: between 0 and 1 there is just one."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tanh(DRIVE + coupling * gamma * middle) > middle else (low, middle)
+    return low
+
+
 def draw_spin(coupling: float, gamma: float) -> tuple[LiveFigure, dict[str, object]]:
-    """Left the values; right the curve (blue), where before = after (dashed), and the way between them (green)."""
+    """Left the values; right the curve (blue), where before = after (dashed), the way between them (green), and the
+    fixed point (hollow), reached or not."""
     y = path(coupling, gamma)
-    figure = LiveFigure((7.4, 3.0), (VALUES, CURVE))
+    figure = LiveFigure((7.4, 3.6), (VALUES, CURVE))
     figure.add_line(0, np.arange(STEPS + 1), y, GREEN, dot=2)
     before = np.linspace(-1, 1, 81)
     figure.add_line(1, [-1, 1], [-1, 1], GREY, width=1, dashes=True)
     figure.add_line(1, before, np.tanh(DRIVE + coupling * gamma * before), SKY, width=2)
-    figure.add_line(1, np.repeat(y, 2)[:-1], np.repeat(y, 2)[1:], GREEN, width=1)
+    figure.add_line(1, np.repeat(y, 2)[:-1], np.repeat(y, 2)[1:], GREEN, width=1.3)
+    at = fixed_point(coupling, gamma)
+    figure.add_line(1, [at], [at], INK, width=0, dot=3.5, filled=False)
     changes = np.abs(np.diff(y))
     moving = np.flatnonzero(changes >= SETTLED) + 1  # steps
     first = (moving.max(initial=0) + 1).item()
     return figure, {
+        "fixed point": f"{at:.3f}",
         "y after 5 steps": f"{y[5]:.3f}",
         "last change": changes[-1],
         "settled": f"from step {first} on" if first <= STEPS else f"not within {STEPS} steps",

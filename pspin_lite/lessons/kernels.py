@@ -14,17 +14,17 @@ from torch import Tensor
 
 
 @triton.jit
-def load_rows(x, first, T, d, C: tl.constexpr, W: tl.constexpr):
-    t, c = first + tl.arange(0, C), tl.arange(0, W)
+def load_rows(x_ptr, first, T, d, C: tl.constexpr, WIDTH: tl.constexpr):
+    t, c = first + tl.arange(0, C), tl.arange(0, WIDTH)
     inside = (t[:, None] < T) & (c[None, :] < d)
-    return tl.load(x + t[:, None] * d + c[None, :], mask=inside, other=0.0)  # [C, W]
+    return tl.load(x_ptr + t[:, None] * d + c[None, :], mask=inside, other=0.0)
 
 
 @triton.jit
-def store_rows(x, block, first, T, d, C: tl.constexpr, W: tl.constexpr):
-    t, c = first + tl.arange(0, C), tl.arange(0, W)
+def store_rows(x_ptr, block, first, T, d, C: tl.constexpr, WIDTH: tl.constexpr):
+    t, c = first + tl.arange(0, C), tl.arange(0, WIDTH)
     inside = (t[:, None] < T) & (c[None, :] < d)
-    tl.store(x + t[:, None] * d + c[None, :], block, mask=inside)
+    tl.store(x_ptr + t[:, None] * d + c[None, :], block, mask=inside)
 
 
 @triton.jit

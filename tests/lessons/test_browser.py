@@ -44,8 +44,8 @@ model = run.model""",
 from pspin_lite.lessons.figures import study as draw
 from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
-    "11_subword_run": """names = ("p-spin", "transformer")
-four = {f"{n}, {a}": list(records.seeds(f"{a}-1", n).values()) for a in ("bytes", "subwords") for n in names}""",
+    "11_subword_run": """from pspin_lite.lessons.figures import race
+both = ("p-spin", "transformer")""",
     "13_continual_learning": """import numpy as np
 from pspin_lite.study import continual, networks
 models, share = continual.models(), continual.passed()
@@ -81,8 +81,7 @@ def lab(tmp_path):
     for name, before in LATER.items():
         code = [cell.source for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if cell.cell_type == "code"]
         (widget,) = (i for i, source in enumerate(code) if "Explorer(" in source)
-        drawn = re.search(r"Explorer\(\s*(\w+),", code[widget])  # its function may stand in the cell before
-        ahead = [code[widget - 1]] if drawn and f"def {drawn[1]}(" in code[widget - 1] else []
+        ahead = [source for source in code[:widget] if re.search(r"^def (?:draw_\w+|after)\(", source, re.MULTILINE)]
         notebook.cells += map(new_code_cell, [before, *ahead, code[widget]])
     nbformat.write(notebook, folder / "root" / "notebooks" / NOTEBOOK.name)
     quiet = {"fetchNews": "false", "checkForUpdates": False}

@@ -1,4 +1,4 @@
-"""The two errors of the implicit gradient that notebook 06's widget shows."""
+"""What the widgets of notebook 06 show: the two errors of the implicit gradient, and its branches."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ def test_the_picture_shows_the_table():
     assert np.allclose(figure.lines[1].y, np.log10(table[:-1, 10]))
     assert np.allclose(figure.lines[4].y, np.log10(table[4, :-1]))
     assert [figure.lines[i].x.tolist() for i in (2, 5)] == [[5], [10]]
+
+
+@pytest.mark.parametrize(("feedback", "drive", "count"), [(0.9, 0.1, 1), (1.5, 0.1, 3), (1.5, 0.5, 1), (2.0, 0.5, 3)])
+def test_a_branch_has_the_slope_of_its_own_answers(feedback, drive, count):
+    _, numbers = eg.draw_branches(feedback, drive)
+    below, above = eg.answers(feedback, np.array([drive - 1e-5, drive + 1e-5]))[0]
+    assert float(numbers["implicit gradient"]) == pytest.approx((above - below) / 2e-5, abs=0.006)
+    y = np.linspace(-1, 1, 100_001)
+    assert numbers["fixed points"] == count == np.count_nonzero(np.diff(np.tanh(drive + feedback * y) > y))
+
+
+def test_the_gradient_does_not_see_the_jump():
+    left, right = (eg.draw_branches(2.0, drive)[1] for drive in (-0.02, 0.02))
+    assert float(right["answer y"]) - float(left["answer y"]) > 1.9
+    assert left["implicit gradient"] == right["implicit gradient"] == "0.09"
+    assert eg.draw_branches(1.0, 0.0)[1]["implicit gradient"] == "infinite"

@@ -149,11 +149,11 @@ def test_lines_are_named_beside_the_panel_with_room_for_each():
     seen = {(K, times): em.Seen(2.0 + K * (times == 3), (1,), "") for K in (0, 1) for times in (1.0, 2.0, 3.0)}
     figure, _ = em.draw_grid(seen, usual=(1, 1.0))(K=1, gamma_times=1.0)
     at = {text: y for _, _, y, text, _ in figure.texts}
-    assert set(at) == {"× 1", "× 2", "× 3"}
+    assert set(at) == {"× 1.0", "× 2.0", "× 3.0"}
     panel = figure.panels[0]
     low, high = panel.ylim
     assert min(abs(at[a] - at[b]) for a in at for b in at if a != b) >= 0.99 * (high - low) / 15
-    assert at["× 3"] > max(at["× 1"], at["× 2"]) + 0.5
+    assert at["× 3.0"] > max(at["× 1.0"], at["× 2.0"]) + 0.5
     right = 72 * figure.size[0] * (panel.place[0] + panel.place[2])
     places = [float(x) for x in re.findall(r'<text x="([0-9.]+)"[^>]*>× ', figure.svg())]
     assert len(places) == 3

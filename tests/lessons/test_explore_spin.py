@@ -39,9 +39,19 @@ def test_it_settles_or_swings(coupling, gamma, settles):
 
 def test_the_way_stays_on_the_curve():
     figure, _ = explore_spin.draw_spin(-3, 0.4)
-    way = figure.lines[-1]
+    way = figure.lines[-2]
     for x, y in list(zip(way.x, way.y, strict=True))[::2]:
         assert y == pytest.approx(x) or y == pytest.approx(tanh(1 - 1.2 * x))
+
+
+@pytest.mark.parametrize(("coupling", "gamma"), [(-6, 0.5), (-1, 0.5), (0, 0.0), (6, 0.5)])
+def test_the_fixed_point_stays_where_it_is(coupling, gamma):
+    at = explore_spin.fixed_point(coupling, gamma)
+    assert tanh(1 + coupling * gamma * at) == pytest.approx(at)
+    if coupling > -6:
+        assert explore_spin.path(coupling, gamma)[-1] == pytest.approx(at), "where it settles"
+    dot = explore_spin.draw_spin(coupling, gamma)[0].lines[-1]
+    assert (dot.x.tolist(), dot.y.tolist()) == ([at], [at])
 
 
 def test_it_is_live_on_a_page_without_a_kernel():

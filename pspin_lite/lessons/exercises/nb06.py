@@ -71,21 +71,23 @@ def grade_series(answer) -> None:
         expect(f"the adjoint of another map at K = {K}", answer(step, y, dy, K), adjoint)
 
 
-def bytes_kept(tokens: int, spins: int, size: int) -> int:
-    """phi_u, phi_a and y: three numbers per spin."""
-    return 3 * tokens * spins * size
+def steps_affordable(factor: float) -> int:
+    """4 K + 2 arrays against 3 times the factor."""
+    return int((3 * factor - 2) // 4)
 
 
-def grade_bytes(answer) -> None:
-    for tokens, spins, dtype in ((10, 16, torch.float32), (3, 40, torch.float64)):
-        shapes = (tokens, 2 * spins), (2 * spins, spins), (spins,)
-        inputs = [torch.zeros(*shape, dtype=dtype, requires_grad=True) for shape in shapes]
-        for K in (2, 9):
-            kept = measure.saved_bytes(
-                lambda K=K, inputs=inputs: attractor.equilibrium(*inputs, K, backend="torch"), tuple(inputs)
-            )
-            what = f"bytes for {tokens} tokens, {spins} spins, {dtype}, K = {K}"
-            expect(what, answer(tokens, spins, dtype.itemsize), kept)
+def grade_steps(answer) -> None:
+    shapes = (10, 32), (32, 16), (16,)
+    inputs = [torch.zeros(*shape, requires_grad=True) for shape in shapes]
+
+    def kept(layer, K: int, **how) -> int:
+        return measure.saved_bytes(lambda: layer(*inputs, K, **how), tuple(inputs))
+
+    implicit = kept(attractor.equilibrium, 5, backend="torch")
+    unrolled = [kept(attractor.unrolled, K) for K in range(1, 12)]
+    for factor in (2, 3.5, 6, 10):
+        largest = sum(size <= factor * implicit for size in unrolled)
+        expect(f"the largest K for factor {factor:g}", answer(factor), largest)
 
 
 EXERCISES = {
@@ -104,6 +106,9 @@ EXERCISES = {
         "from a y that requires a gradient.",
     ),
     "6.4": Exercise(
-        grade_bytes, bytes_kept, "Per token and spin it keeps the two slopes and the spin itself, whatever K."
+        grade_steps,
+        steps_affordable,
+        "Count arrays with one number per token and spin: three for the implicit layer, and for the unrolled one four "
+        "for each step and two for the start.",
     ),
 }

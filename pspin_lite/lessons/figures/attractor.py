@@ -44,7 +44,7 @@ def cobweb(maps: dict[str, tuple[float, float, list[float]]], steps: int) -> tup
         axes.set(xlabel="spin before a step", xlim=(-1, 1), ylim=(-1, 1), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
         axes.set_title(name, fontsize=10.5)
         axes.set_box_aspect(1)
-    panels[0].set_ylabel("spin after it")
+    panels[0].set_ylabel("spin after a step")
     names = {"fixed point, attracts": ATTRACTS, "fixed point, repels": REPELS}
     handles = [Line2D([], [], label=name, **how) for name, how in names.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
@@ -126,7 +126,7 @@ def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, n
     axes.plot(scales, shown["bound"], color=ORANGE, lw=2)
     axes.plot(scales, shown["radius"], color=BLUE, lw=2)
     axes.text(2.55, 2.62, "Lipschitz bound:\nworst case", color=ORANGE, ha="right", va="center")
-    axes.text(4.9, 1.28, "spectral radius:\nwhat happens near rest", color=BLUE, ha="right", va="bottom")
+    axes.text(4.9, 1.28, "largest spectral radius:\nwhat happens near rest", color=BLUE, ha="right", va="bottom")
     axes.set(ylabel="factor per step", ylim=(0, 3), xlim=(scales[0], scales[-1]))
     below.plot(scales, 100 * shown["settles"], color=GREEN, lw=2)
     below.set(xlabel="scale of the couplings", ylabel="tokens that\nsettle, %", ylim=(0, 105), yticks=[0, 50, 100])

@@ -31,14 +31,29 @@ def bytes_per_token(years: Sequence[int], ratios: Sequence[float], estimate: flo
 
 
 @styled
+def merging(merges: Sequence[int], ratios: Sequence[float]) -> tuple[Figure, np.ndarray]:
+    """Bytes per token after so many merges."""
+    figure = Figure(figsize=(6.0, 2.6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(merges, ratios, "o-", color=BLUE, markersize=5)
+    for at, ratio in zip(merges, ratios, strict=True):
+        axes.annotate(f"{ratio:.1f}", (at, ratio), (0, -14), textcoords="offset points", ha="center", fontsize=10)
+    gains = np.diff(ratios) / np.diff(merges)
+    _title(axes, "Later merges gain less" if (np.diff(gains) < 0).all() else "What merges gain")
+    axes.set(xlabel="merges", ylabel="bytes per token", ylim=(min(ratios) - 0.25, max(ratios) + 0.1))
+    return figure, np.array([merges, ratios])
+
+
+@styled
 def leaks(
     shares: Mapping[str, Sequence[float]],
     distances: Sequence[int],
-    shared: Sequence[float],
+    shared: Mapping[str, Sequence[float]],
     ours: tuple[str, int] | None = None,
 ) -> tuple[Figure, dict]:
     """Left: per cent of a split's passages that are in training, a dot for each way to make the split, a line at their
-    median, a ring around ours (a rule and its offset). Right: per cent shared by two speeches, by the years between."""
+    median, a ring around ours (a rule and its offset). Right: passages that pairs of speeches
+    share, in all, by the years between them and, stacked, by kind of pair."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))
     for x, (ways, colour) in enumerate(zip(shares.values(), CYCLE, strict=False)):
@@ -53,13 +68,18 @@ def leaks(
     left.grid(axis="x", visible=False)
     clean = [name for name, ways in shares.items() if max(ways) < 0.1]
     _title(left, f"Only “{clean[0]}” is nearly clean" if len(clean) == 1 else "How much leaks", 11.5)
-    _title(right, "Copies are close in time", 11.5)
+    total = np.sum(list(shared.values()), axis=0)
+    _title(right, "Most copies: one year apart" if distances[total.argmax()] == 1 else "What pairs share", 11.5)
     left.set(ylabel="passages seen in training, %", ylim=(0, None), xlim=(-0.5, len(shares) - 0.5))
-    right.bar(range(len(distances)), shared, color=BLUE, width=0.6)
+    below = np.zeros(len(distances))
+    for (name, values), colour in zip(shared.items(), (BLUE, GREY), strict=False):
+        right.bar(range(len(distances)), values, bottom=below, color=colour, width=0.6, label=name)
+        below += values
+    right.legend(loc="upper right")
     right.grid(axis="x", visible=False)
     right.set_xticks(range(len(distances)), [str(n) for n in distances])
-    right.set(xlabel="years between two speeches", ylabel="passages shared, %", ylim=(0, None))
-    return figure, {"shares": dict(shares), "shared": np.asarray(shared)}
+    right.set(xlabel="years between two speeches", ylabel="passages shared, in all", ylim=(0, None))
+    return figure, {"shares": dict(shares), "shared": dict(shared)}
 
 
 @styled

@@ -100,6 +100,8 @@ def gate_flows(chunk: int, gate: int) -> tuple[Figure, dict[str, int]]:
         label(axes, x, top + 4.6, text, size=10.5)
     line(axes, [wall, wall], [4.4, top + 3.0], DECAY, "--")
     label(axes, wall, 2.4, f"gate $g_{gate}$", DECAY, 11)
+    label(axes, 1.5, 2.4, "forward →", INK, 10.5, ha="left")
+    label(axes, 13.5, 2.4, "gradient ←", BACKWARD, 10.5, ha="left")
     counts = {}
     for n, ((word, meaning), (before, beyond)) in enumerate(PATHS.items()):
         y = top - 4.4 - row * n

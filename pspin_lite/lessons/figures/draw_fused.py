@@ -1,16 +1,18 @@
-"""The widget of notebook 07 on tiles: what the programs of one step ask for, against the size of their tiles. Colours
-as in diagram.py: spins green, drive sky blue, couplings blue, the rest grey."""
+"""Notebook 07 on tiles: what one program of a step reads and writes, and the widget on what all programs request,
+against the size of their tiles. Colours: spins green, drive sky blue, couplings blue, γ and the scale light grey."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from .diagram import DRIVE, FORWARD, PLUS, SPIN
-from .style import styled
+from . import draw_ternary
+from .diagram import DRIVE, INK, PLUS, SPIN, ZERO, arrow, box, canvas, label, tint
+from .style import GREY, styled
 
-COLOURS = {"spins y": SPIN, "drive z": DRIVE, "couplings": PLUS, "γ, scale": FORWARD}
+COLOURS = draw_ternary.COLOURS | {"γ, scale": ZERO}  # of all bars
 
 
 def step_traffic(T: int, I: int, BM: int, BN: int) -> dict[str, float]:
@@ -26,35 +28,72 @@ def step_traffic(T: int, I: int, BM: int, BN: int) -> dict[str, float]:
     return {name: count / 2**20 for name, count in counts.items()}
 
 
-def once(T: int, I: int) -> float:
-    """MiB if every tensor travels once."""
-    return (4 * (4 * T * I + I + 1) + I * I / 2) / 2**20
+def once(T: int, I: int) -> dict[str, float]:
+    """MiB if every tensor travels once: one tile for all."""
+    return step_traffic(T, I, T, I)
 
 
 def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str, str]]]:
-    """What the programs ask for, as a bar above the minimum; and what their two sums take on chip."""
+    """What the programs request, as a bar above the minimum; and what their two sums take on chip."""
     least = once(T, I)
+    minimum = sum(least.values())
 
     @styled
     def draw(tokens: int, spins: int) -> tuple[Figure, dict[str, str]]:
         parts = step_traffic(T, I, tokens, spins)
         total = sum(parts.values())
-        figure = Figure(figsize=(7.0, 2.5))
-        axes = figure.add_axes((0.17, 0.24, 0.79, 0.6))
-        left = 0.0
-        for name, colour in COLOURS.items():
-            axes.fill_between([left, left + parts[name]], 0.7, 1.3, color=colour, lw=0)
-            left += parts[name]
-        axes.fill_between([0, least], -0.3, 0.3, color="#BDBDBD", lw=0)
-        axes.text(total + 20, 1, f"{total:,.0f} MiB", va="center", fontsize=10)
-        axes.text(least + 20, 0, f"{least:,.0f} MiB", va="center", fontsize=10)
-        axes.set_yticks((1, 0), ["asked for", "minimum"])
-        key = "MiB per step (green: spins, sky blue: drive, blue: couplings, grey: γ)"
-        axes.set(xlabel=key, xlim=(0, 1650), ylim=(-0.5, 1.5))
+        figure = Figure(figsize=(7.0, 2.7))
+        axes = figure.add_axes((0.17, 0.22, 0.79, 0.64))
+        for y, row, end in ((1, parts, total), (0, least, minimum)):
+            left = 0.0
+            for name, size in row.items():
+                axes.fill_between([left, left + size], y - 0.3, y + 0.3, color=COLOURS[name], lw=0)
+                left += size
+            axes.text(end + 20, y, f"{end:,.0f} MiB", va="center", fontsize=10)
+        for i, name in enumerate(parts):  # in the free corner
+            axes.text(*((600, 1050)[i % 2], (0.2, -0.2)[i // 2]), f"■ {name}", color=COLOURS[name], va="center")
+        axes.set_yticks((1, 0), ["requested", "minimum"])
+        axes.set(xlabel="MiB per step", xlim=(0, 1650), ylim=(-0.5, 1.5))
         axes.grid(axis="y", visible=False)
-        title = f"Tiles of {tokens} × {spins} ask for {total / least:.1f} times the minimum"
+        sums = f"{2 * 4 * tokens * spins / 1024:.0f} KiB"
+        title = f"Tiles of {tokens} × {spins}: {total / minimum:.1f} times the minimum, sums of {sums}"
         axes.set_title(title, loc="left", fontsize=11.5, weight="bold")
-        numbers = {"asked for": f"{total:,.0f} MiB", "two sums on chip": f"{2 * 4 * tokens * spins / 1024:.0f} KiB"}
-        return figure, numbers
+        return figure, {"requested": f"{total:,.0f} MiB", "two sums on chip": sums}
 
     return draw
+
+
+@styled
+def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[str, int]]:
+    """One program of a fused step: its rows of spins, its two blocks of couplings, its tile of new spins."""
+    figure, axes = canvas(7.2, 3.9, "One program: two blocks of couplings, one tile of new spins")
+
+    def matrix(x: float, y: float, w: float, h: float, name: str, size: str) -> None:
+        axes.add_patch(Rectangle((x, y), w, h, fc="none", ec=GREY, lw=1.2))
+        label(axes, x + w / 2, y + h + 3.3, name, weight="bold")
+        label(axes, x + w / 2, y + h + 1.4, size, GREY, 9.5)
+
+    def part(x: float, y: float, w: float, h: float, colour: str) -> None:
+        axes.add_patch(Rectangle((x, y), w, h, fc=tint(colour, 0.55), ec=colour, lw=1.2))
+
+    matrix(2, 11, 13, 14, "spins y", f"{T:,} × {I:,}")
+    part(2, 17.5, 13, 2.4, SPIN)
+    label(axes, 8.5, 8.9, f"all spins of\n{BM} tokens", SPIN, 9.5)
+    label(axes, 17.5, 18.7, "×", INK, 14)
+    matrix(20, 5, 13, 24, "couplings, packed", f"{2 * I:,} × {I:,}")
+    axes.plot([20, 33], [17, 17], color=GREY, ls="--", lw=1)
+    for y, half in ((22, "u"), (10, "a")):
+        part(20, y, 13, 2.6, PLUS)
+        label(axes, 26.5, y + 4, f"{BN} rows for {half}", PLUS, 9.5)
+        arrow(axes, (33.4, y + 1.3), (39.6, y + 1.3))
+        box(axes, 39.9, y - 1, 6.8, 4.6, f"${half}$", GREY, 12)
+        label(axes, 43.3, y + (5 if half == "u" else -2.2), "plus drive z", DRIVE, 9.5)
+        arrow(axes, (46.9, y + 1.3), (51.4, 19.8 if half == "u" else 14.8))
+    arrow(axes, (35.2, 21.6), (35.2, 12.9), INK)
+    label(axes, 35.9, 17.3, f"{I:,} rows\nfurther down", INK, 9.5, ha="left")
+    box(axes, 47.6, 15, 7.6, 4.6, "tanh · σ", GREY, 9.5)
+    arrow(axes, (55.4, 17.3), (61.8, 18.3))
+    matrix(58, 11, 13, 14, "new spins", f"{T:,} × {I:,}")
+    part(62, 17.5, 2.6, 2.4, SPIN)
+    label(axes, 64.5, 8.9, f"{BM} tokens,\n{BN} spins", SPIN, 9.5)
+    return figure, {"rows apart": I, "blocks": 2, "tile": BM * BN}

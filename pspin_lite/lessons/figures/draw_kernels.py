@@ -3,13 +3,15 @@ the figure and the numbers in it. Colours as in diagram.py; grey hatching marks 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .diagram import DECAY, FORWARD, INK, KEY, QUERY, STATE, VALUE, arrow, box, canvas, label, line, tint
+from .diagram import DECAY, FORWARD, INK, KEY, QUERY, STATE, VALUE, arrow, box, canvas, grid, label, line, tint
 from .live import LiveFigure, Panel
 from .style import GREY, RED, styled
 
@@ -41,6 +43,52 @@ def blocks(count: int, block: int) -> tuple[Figure, list[list[int]]]:
     label(axes, first, 5.4, "numbers in memory", VALUE, 10, ha="left")
     label(axes, 37, 2.2, f"{programs} programs, {programs * block} lanes, {programs * block - count} masked", size=10)
     return figure, lanes
+
+
+@styled
+def addresses(T: int, d: int, width: int) -> tuple[Figure, np.ndarray]:
+    """A column of tokens and a row of channels become a matrix of addresses t * d + c; hatched where c >= d."""
+    matrix = np.arange(T)[:, None] * d + np.arange(width)[None, :]
+    figure, axes = canvas(7.4, 2.5, "A column and a row make a matrix of addresses")
+    cell, top = 4.4, 13.5
+    grid(axes, 9, top, np.arange(T)[:, None] * d, KEY, cell, size=10.5)
+    grid(axes, 23, top, np.arange(width), VALUE, cell, size=10.5)
+    grid(axes, 52, top, np.where(np.arange(width) < d, matrix, np.nan), QUERY, cell, size=10.5)
+    for column in range(d, width):
+        _off(axes, 52 + column * cell, top - T * cell, cell, T * cell)
+    texts = ((9 + cell / 2, f"t[:, None] * {d}", KEY), (23 + width * cell / 2, "c[None, :]", VALUE))
+    for x, text, colour in (*texts, (52 + width * cell / 2, "address", QUERY)):
+        label(axes, x, top + 2, text, colour, 10.5)
+    for x, text in ((18, "+"), (46.5, "=")):
+        label(axes, x, top - cell / 2, text, size=13)
+    label(axes, 52 + width * cell / 2, top - T * cell - 2.2, f"hatched: masked, c ≥ {d}", GREY, 10)
+    return figure, matrix
+
+
+@styled
+def mask_steps(decays: Sequence[float]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """The decay mask in the steps of its kernel: log decays below the diagonal, running sums, exponential."""
+    g = np.log(decays)
+    i, j = np.indices((len(g), len(g)))
+    after_j = np.where(i > j, g[:, None], 0.0)
+    segment = after_j.cumsum(0)
+    M = np.where(i >= j, np.exp(segment), 0.0)
+    figure, axes = canvas(7.6, 3.0, "Place the log decays, add up down the columns, take the exponential")
+    cell, top, xs = 4.3, 22.0, (3.0, 29.0, 55.0)
+    side = cell * len(g)
+    names = ("after_j", "segment", "decay mask $M$")
+    for x, values, name, colour in zip(xs, (after_j, segment, M), names, (DECAY, DECAY, KEY), strict=True):
+        label(axes, x + side / 2, top + 1.8, name, INK, 11)
+        if values is M:
+            grid(axes, x, top, values, colour, cell, size=9)
+        else:
+            grid(axes, x, top, values + 0.0, colour, cell, form="{:.2g}", size=9)
+    for x, text in zip(xs, ("add up\ndown", "exp,\nmask"), strict=False):
+        arrow(axes, (x + side + 1, top - side / 2), (x + 25, top - side / 2))
+        label(axes, x + (side + 26) / 2, top - side / 2 + 3, text, GREY, 9.5)
+    label(axes, xs[0] - 1.4, top - side / 2, "$i$", GREY, 11)
+    label(axes, xs[0] + side / 2, top - side - 1.6, "$j$", GREY, 11)
+    return figure, {"after_j": after_j, "segment": segment, "M": M}
 
 
 class Tiles(NamedTuple):
@@ -143,14 +191,14 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
         x = 21.5 + n * wide
         before = x - wide / 2  # where h is what chunk n has to read
         box(axes, x - 4.6, 31, 9.2, 5, f"chunk {n}", KEY, 10)
-        box(axes, x - 2.4, 18.6, 4.8, 3.8, "+", STATE, 12)
-        box(axes, x - 4.6, 5, 9.2, 5, f"chunk {n}", VALUE, 10)
+        box(axes, x - 3.7, 18.6, 7.4, 3.8, "kept · $h$ +", STATE, 9)
+        box(axes, x - 5.4, 5, 10.8, 5, f"chunk {n} → $o$", VALUE, 10)
         arrow(axes, (x, 30.6), (x, 22.8), STATE)
-        arrow(axes, (before - 4.1 if n else before - 3, 20.5), (x - 2.7, 20.5), STATE, width=2)
+        arrow(axes, (before - 2.8 if n else before - 3, 20.5), (x - 3.9, 20.5), STATE, width=2)
         arrow(axes, (before, 20.2), (x - 2.6, 10.4), STATE)
         label(axes, before, 22.2, "$h$", STATE, 11)
-    end = 21.5 + (chunks - 1) * wide + 2.7
-    arrow(axes, (end, 20.5), (end + 6.5, 20.5), STATE, width=2)
+    end = 21.5 + (chunks - 1) * wide + 3.9
+    arrow(axes, (end, 20.5), (end + 5.3, 20.5), STATE, width=2)
     for y, text in ((26.8, "what a\nchunk adds"), (14.2, "the state\nbefore it")):
         label(axes, 1.5, y, text, GREY, 10, ha="left")
         label(axes, 75.3, y, "through\nmemory", GREY, 10, ha="right")
@@ -159,18 +207,27 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
 
 
 PROCESSORS, TOKENS = 108, 2048  # of an A100; the paper's context
-_NAMES = dict(ylim=(-0.6, 1.6), yticks=(0, 1), yticklabels=("at once", "walk"))
 BUSY = Panel(
-    (0.10, 0.24, 0.37, 0.60),
-    "How much of an A100 has work",
+    (0.17, 0.24, 0.33, 0.60),
+    "How many of 108 have work",
     "multiprocessors",
     "",
-    (0, 108),
-    xticks=(0, 54, 108),
-    **_NAMES,
+    (0, 135),
+    (-0.6, 2.6),
+    (0, 54, 108),
+    (0, 1, 2),
+    ("pass_on", "writes, reads", "walk"),
 )
 MOVED = Panel(
-    (0.58, 0.24, 0.37, 0.60), "What it moves", "times the bytes of the walk", "", (0, 6), xticks=(0, 2, 4, 6), **_NAMES
+    (0.62, 0.24, 0.34, 0.60),
+    "What it moves",
+    "times the bytes of the walk",
+    "",
+    (0, 6),
+    (-0.6, 1.6),
+    (0, 2, 4, 6),
+    (0, 1),
+    ("at once", "walk"),
 )
 
 
@@ -184,10 +241,14 @@ def walk_or_at_once(batch: int, heads: int, width: int, chunk: int) -> tuple[Liv
     }
     figure, numbers = LiveFigure((7.6, 2.5), (BUSY, MOVED)), {}
     for y, (plan, colour) in enumerate({"at once": VALUE, "walk": QUERY}.items()):
-        busy, times = min(programs[plan], PROCESSORS), moved[plan] / moved["walk"]
-        figure.add_line(0, [0, busy], [y, y], colour, width=16)
+        times = moved[plan] / moved["walk"]
         figure.add_line(1, [0, times], [y, y], colour, width=16)
         figure.add_text(1, times + 0.45, y + 0.13, f"{times:.1f}", INK)
+    launches = ((batch * heads, STATE), (programs["at once"], VALUE), (programs["walk"], QUERY))
+    for y, (count, colour) in enumerate(launches):  # pass_on; writes and reads; the walk
+        busy = min(count, PROCESSORS)
+        figure.add_line(0, [0, busy], [y, y], colour, width=13)
+        figure.add_text(0, busy + 4 + 3 * len(str(busy)), y + 0.2, str(busy), INK)
     for plan in ("walk", "at once"):
         numbers[f"programs, {plan}"] = f"{programs[plan]:,}"
         numbers[f"idle, {plan}"] = f"{100 * max(0, 1 - programs[plan] / PROCESSORS):.0f} %"

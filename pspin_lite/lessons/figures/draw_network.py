@@ -73,7 +73,7 @@ def interactions() -> tuple[Figure, dict[str, float]]:
     ):
         label(axes, x, 30.5, title, size=11, weight="bold")
         label(axes, x, 27.4, note, GREY)
-        energy = f"energy {energies[kind]:+d}, at best {energies[f'lowest {kind}']:+d}" if kind else "no energy"
+        energy = f"energy {energies[kind]:+d}; lowest {energies[f'lowest {kind}']:+d}" if kind else "no energy"
         label(axes, x, 4.4, energy.replace("-", "−"), size=10.5)
     for x in (24.3, 48.7):
         line(axes, [x, x], [2.5, 31.5], "#D0D0D0")
@@ -118,37 +118,43 @@ def layers(gamma: float = 0.5, steps: int = 5) -> tuple[Figure, np.ndarray]:
 
 
 @styled
-def headline(rows: Rows, apart: Mapping[str, str] | None = None) -> tuple[Figure, Rows]:
+def headline(untuned: Rows, tuned: Rows, notes: tuple[str, str]) -> tuple[Figure, tuple[Rows, Rows]]:
     """The paper's comparison: (p-Spin at batch size 1, the Transformer at 64 on eight times the sequences) per row.
-    Rows `apart` were trained in another way, which a note tells: their dots are hollow."""
-    apart = apart or {}
-    figure = Figure(figsize=(7.2, 1.3 + 0.62 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    for y, (name, (small, large)) in enumerate(rows.items()):
-        axes.plot([small, large], [y, y], color="#BDBDBD", lw=3, zorder=1)
-        for value, other, colour in ((small, large, BLUE), (large, small, ORANGE)):
-            axes.plot(value, y, "o", color=colour, mfc="white" if name in apart else colour, mew=2, markersize=9)
-            right = value > other
-            axes.annotate(f"{value:.3f}", (value, y), (9 if right else -9, 0), textcoords="offset points", fontsize=10,
-                          ha="left" if right else "right", va="center", color=INK)  # fmt: skip
-        if name in apart:
-            axes.annotate(
-                apart[name], (max(small, large), y), (85, 0), textcoords="offset points", va="center", color=GREY
-            )
-    first = next(iter(rows.values()))
+    Above at one learning rate, below at the best ones; a note says how each panel was trained. The axes are of one
+    scale but not aligned, as the panels are not to be compared."""
+    figure = Figure(figsize=(7.2, 2.9 + 0.5 * (len(untuned) + len(tuned))), layout="constrained")
+    panels = figure.subplots(2, height_ratios=(len(untuned) + 1.2, len(tuned) + 0.6))
+    every = [[value for row in rows.values() for value in row] for rows in (untuned, tuned)]
+    span = 1.36 * max(max(values) - min(values) for values in every)
+    setups = ("Both at the paper's rate for p-Spin", "Each at its best rate")
+    for axes, rows, values, setup, note in zip(panels, (untuned, tuned), every, setups, notes, strict=True):
+        for y, (small, large) in enumerate(rows.values()):
+            axes.plot([small, large], [y, y], color="#BDBDBD", lw=3, zorder=1)
+            for value, other, colour in ((small, large, BLUE), (large, small, ORANGE)):
+                axes.plot(value, y, "o", color=colour, markersize=9)
+                right = value > other
+                axes.annotate(f"{value:.3f}", (value, y), (9 if right else -9, 0), textcoords="offset points",
+                              fontsize=10, ha="left" if right else "right", va="center", color=INK)  # fmt: skip
+        middle = (min(values) + max(values)) / 2
+        axes.set(xlim=(middle - span / 2, middle + span / 2), ylim=(len(rows) - 0.5, -1.2 if rows is untuned else -0.6))
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.grid(axis="y", visible=False)
+        axes.set_title(f"{setup}: {_ahead(rows)}", loc="left", fontsize=12, weight="bold")
+        axes.text(0.99, 0.95, note.replace(", ", ",\n"), transform=axes.transAxes, ha="right", va="top", color=GREY)
+    first = next(iter(untuned.values()))
     for value, name, colour in ((first[0], "p-Spin,\nbatch 1", BLUE), (first[1], "Transformer,\nbatch 64", ORANGE)):
         side = "right" if value == min(first) else "left"
-        axes.annotate(name, (value, 0), (0, 9), textcoords="offset points", ha=side, va="bottom", color=colour)
-    every = [value for row in rows.values() for value in row]
-    pad = 0.16 * (max(every) - min(every))
-    axes.set_yticks(range(len(rows)), list(rows))
-    axes.set(xlim=(min(every) - pad, max(every) + pad), ylim=(len(rows) - 0.5, -0.95))
-    axes.set_xlabel("bits per byte on held-out speeches (lower is better)")
-    axes.grid(axis="y", visible=False)
-    wins = [name for name, (small, large) in rows.items() if small < large and name not in apart]
-    finding = "p-Spin is still ahead in " + ", ".join(wins) if wins else "the Transformer is ahead"
-    axes.set_title(f"Once both are tuned, {finding}", loc="left", fontsize=12, weight="bold")
-    return figure, rows
+        panels[0].annotate(name, (value, 0), (0, 9), textcoords="offset points", ha=side, va="bottom", color=colour)
+    panels[1].set_xlabel("bits per byte on held-out speeches (lower is better)")
+    return figure, (untuned, tuned)
+
+
+def _ahead(rows: Rows) -> str:
+    """Who has fewer bits per byte, in a few words."""
+    wins = [name for name, (small, large) in rows.items() if small < large]
+    if not wins:
+        return "the Transformer is ahead"
+    return "p-Spin is ahead" + (f" in {', '.join(wins)}" if len(wins) < len(rows) else "")
 
 
 @styled

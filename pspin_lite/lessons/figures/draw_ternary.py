@@ -167,20 +167,25 @@ def savings(I: int) -> Callable[[int], tuple[Figure, dict[str, str]]]:
 
     @styled
     def draw(tokens: int) -> tuple[Figure, dict[str, str]]:
-        unfused, fused = step_bytes(tokens, I).values()
-        spins = [sum(_moved(plan).values()) - _moved(plan)["couplings"] for plan in (unfused, fused)]
-        dense, packed = _moved(unfused)["couplings"], _moved(fused)["couplings"]
-        bars = {"neither": (0, dense), "fusing": (1, dense), "packing": (0, packed), "both": (1, packed)}
-        totals = {name: spins[form] + couplings for name, (form, couplings) in bars.items()}
-        figure = Figure(figsize=(7.0, 2.9))
-        axes = figure.add_axes((0.13, 0.2, 0.82, 0.66))
-        for y, (name, (form, couplings)) in zip((3, 2, 1, 0), bars.items(), strict=True):
-            for left, right, colour in ((0, spins[form], SPIN), (spins[form], spins[form] + couplings, PLUS)):
-                axes.fill_between([left, right], y - 0.3, y + 0.3, color=colour, lw=0)  # which the live form can draw
+        unfused, fused = map(_moved, step_bytes(tokens, I).values())
+        dense, packed = ({"couplings": one["couplings"]} for one in (unfused, fused))
+        bars = {"neither": unfused, "fusing": fused | dense, "packing": unfused | packed, "both": fused}
+        totals = {name: sum(bar.values()) for name, bar in bars.items()}
+        figure = Figure(figsize=(7.0, 3.1))
+        axes = figure.add_axes((0.13, 0.19, 0.82, 0.69))
+        for y, (name, bar) in zip((3, 2, 1, 0), bars.items(), strict=True):
+            left = 0.0
+            for key in (key for key in TRAVELS if key in bar):
+                right = left + bar[key]
+                axes.fill_between([left, right], y - 0.3, y + 0.3, color=TRAVELS[key], lw=0)  # a live form can draw it
+                left = right
             axes.text(totals[name] + totals["neither"] / 50, y, f"{totals[name]:.1f} MiB", va="center", fontsize=10)
         axes.set_yticks((3, 2, 1, 0), list(bars))
-        key = "MiB per step (green: spins, drive, field; blue: couplings)"
-        axes.set(xlabel=key, xlim=(0, 1.25 * totals["neither"]), ylim=(-0.5, 3.5))
+        for i, (name, colour) in enumerate(COLOURS.items()):  # in the free corner
+            axes.text(
+                (0.56, 0.85)[i % 2] * totals["neither"], (0.25, -0.25)[i // 2], f"■ {name}", color=colour, va="center"
+            )
+        axes.set(xlabel="MiB per step", xlim=(0, 1.25 * totals["neither"]), ylim=(-0.6, 3.5))
         axes.grid(axis="y", visible=False)
         better, other = sorted(("fusing", "packing"), key=totals.get)
         who = "1 token" if tokens == 1 else f"{tokens:,} tokens"

@@ -30,7 +30,7 @@ def series(scales: Sequence[float], most: int = 20) -> tuple[Figure, dict[float,
     axes.axhline(1, color=GREY, lw=1)
     axes.set(xlabel="products in the series", ylabel="relative error of λ", xlim=(0, most))
     axes.set_xticks(np.arange(0, most + 1, max(1, most // 4)))
-    axes.set_title("More products help only where the radius is below 1", fontsize=12)
+    axes.set_title("Above radius 1, products help at first, then hurt", fontsize=12)
     return figure, shown
 
 
@@ -79,7 +79,7 @@ def rule(
     axes.set(
         xlabel="spectral radius ρ", ylabel="error against the fixed point's gradient", ylim=(1e-8, 3), xlim=(0, 1.05)
     )
-    title = r"The error stays below the rule $\rho^{K+1}$ (dashed)"
+    title = r"For random layers (lines), the error stays below the rule $\rho^{K+1}$ (dashed)"
     axes.set_title(title, fontsize=12)
     return figure
 

@@ -27,8 +27,8 @@ def intensity(sizes: Sequence[int], counted: Mapping[int, float], m: int, ridge:
     axes.text(sides[0], 1.04 * ridge, f"below {ridge:.1f} an A100 waits (without tensor cores)", color=RED, fontsize=10)
     axes.text(sides[-1], 1, "line: predicted\ndots: counted", color=BLUE, ha="right")
     enough = [size for size, value in zip(sizes, line, strict=True) if value >= ridge]
-    title = f"With tiles of {enough[0]}, this product stops" if enough else "With any tile, this product keeps"
-    title += " waiting for memory"
+    title = f"Tiles of {enough[0]} reach" if enough else "No tile reaches"
+    title += f" {ridge:.1f} flops per byte"
     axes.set_title(title, loc="left", weight="bold")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes])
@@ -65,10 +65,12 @@ def decay_errors(
         below = name == list(shown)[-1]  # the lowest line has its name underneath
         place = 0.3 * min(values[:3]) if below else 2 * max(values[:3])
         axes.text(strengths[0], place, name, color=colour, fontsize=10.5, va="top" if below else "bottom")
+    if any(max(values) > ceiling for values in shown.values()):
+        axes.text(strengths[0], ceiling / 2, "▲ off the scale", color=GREY, fontsize=10.5, va="top")
     axes.axhline(1, color=GREY, ls="--")
     axes.text(strengths[0], 2, "above this line no digit is right", color=GREY, fontsize=10.5)
     axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
-    axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1, 100], ["1e−8", "1e−6", "1e−4", "0.01", "1", "100"])
+    axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1, 100], [f"$10^{{{n}}}$" for n in (-8, -6, -4, -2, 0, 2)])
     axes.minorticks_off()
     axes.set(xlabel="strength of the decay, −g", ylabel="relative error of ∂g", ylim=(floor / 2, ceiling))
     axes.set_title("The shortcut drowns in rounding, the sums do not", loc="left", weight="bold", pad=14)
@@ -91,15 +93,16 @@ def gate_gradients(samples: Samples) -> Callable[..., tuple[Figure, dict[str, fl
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.subplots()
         gates = np.arange(1, len(reference) + 1)
-        axes.plot(gates, reference / largest, color=GREEN, lw=4, alpha=0.5)
-        axes.plot(gates, np.clip(estimate / largest, -1.9, 1.9), color=RED, lw=1.3)
-        axes.text(1, -2.35, "reference, float64", color=GREEN, fontsize=10.5)
-        axes.text(1, -2.8, method, color=RED, fontsize=10.5)
+        lines = reference / largest, np.clip(estimate / largest, -1.9, 1.9)
+        axes.plot(gates, lines[0], color=GREEN, lw=4, alpha=0.5, label="reference, float64")
+        axes.plot(gates, lines[1], color=RED, lw=1.3, label=method)
+        figure.legend(loc="outside lower left", ncols=2, fontsize=10.5, labelcolor="linecolor")
+        low, high = min(map(np.min, lines)), max(map(np.max, lines))
         size = f"{error:.2g} of" if error < 1 else f"{error:.0f} times"
         axes.set_title(f"Log decays of −{strength:g}: off by {size} the largest", loc="left", weight="bold")
         axes.set_xticks([1, 16, 32, 48, 64], ["1", "16", "32", "48", "64"])
         axes.set_yticks([-1, 0, 1], ["−1", "0", "1"])
-        axes.set(xlabel="gate t", ylabel="∂g, largest true entry = 1", ylim=(-3, 2))
+        axes.set(xlabel="gate t", ylabel="∂g, largest true entry = 1", ylim=(low - 0.1, high + 0.1))
         return figure, {"relative error": error, "largest true entry": float(largest)}
 
     return draw

@@ -20,6 +20,7 @@ NAMES = {  # of parts, in a legend
     "state space": "state space + $W_{down}$ + norms (the paper's grouping)",
     "non-embedding": "Transformer blocks",
 }
+KINDS = (BLUE, "#8CC0E0", GREY, "#C8C8C8")  # of memory; the other colours are for parts of the network
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
 
 
@@ -64,7 +65,7 @@ def peaks(
     """Peak memory of a loss and its gradient against the vocabulary, both axes logarithmic; width: of the embedding."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
-    for (name, values), colour in zip(peak.items(), (RED, ORANGE, BLUE), strict=False):
+    for (name, values), colour in zip(peak.items(), (RED, GREY, BLUE), strict=False):
         axes.loglog(vocabs, np.array(values) / MB, "o-", color=colour, markersize=5, label=name)
         _at_end(axes, vocabs[-1], values[-1] / MB, f"{name}: {values[-1] / MB:,.0f} MiB", colour)
     ends = [values[-1] for values in peak.values()]
@@ -151,7 +152,7 @@ def training(
     axes = figure.subplots()
     for y, (name, kinds) in enumerate(memory.items()):
         left = 0.0
-        for (kind, size), colour in zip(kinds.items(), (BLUE, PURPLE, ORANGE, "#BDBDBD"), strict=True):
+        for (kind, size), colour in zip(kinds.items(), KINDS, strict=True):
             axes.barh(y, size, left=left, color=colour, height=0.7, label=None if y else kind)
             left += size
         axes.text(left + 15, y, f"{left:,.0f}", va="center", fontsize=10)
@@ -177,7 +178,7 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
         one = cfg.replace(vocab=vocabulary, width=D, inner=I, micro_steps=K)
         table, work = footprint(one), flops(one)
         training = step_bytes(one).peak / MB
-        memory = {"file": (table.mb, GREEN), "unpacked": (table.uncompressed_mb, ORANGE), "training": (training, BLUE)}
+        memory = {"file": (table.mb, GREY), "unpacked": (table.uncompressed_mb, GREY), "training": (training, BLUE)}
         million = 1e6 * one.context
         parts = {part.replace("_", " "): (getattr(work, part) / million, colour) for part, colour in WORK.items()}
         figure = Figure(figsize=(7.6, 2.5))
@@ -185,7 +186,9 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
             axes = figure.add_axes((left, 0.24, 0.34, 0.6))
             for y, (size, colour) in enumerate(bars.values()):
                 axes.fill_between([0, size], -y - 0.3, -y + 0.3, color=colour, lw=0)  # which the live form can draw
-                axes.text(size + most / 40, -y, f"{size:,.0f}", va="center", fontsize=10)
+                axes.text(
+                    size + most / 40, -y, f"{size:,.0f}" if size >= 1 else f"{size:.1f}", va="center", fontsize=10
+                )
             axes.set_yticks((0, -1, -2), list(bars))
             axes.set(xlabel=unit, xlim=(0, most), ylim=(-2.5, 0.5))
             axes.grid(axis="y", visible=False)

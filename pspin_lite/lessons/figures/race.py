@@ -16,6 +16,19 @@ NOTES = ("○ learning rate begins to fall", "bands: range of three seeds")
 DASHES = {"subwords": "-", "bytes": "--", "subwords, batch 64": ":"}  # of an alphabet
 
 
+def proper(text: str) -> str:
+    """The names of networks as texts write them."""
+    return text.replace("p-spin", "p-Spin").replace("transformer", "Transformer")
+
+
+def capitals(figure: Figure) -> Figure:
+    """The same figure, with such names in its legends."""
+    for legend in [*figure.legends, *(panel.get_legend() for panel in figure.axes)]:
+        for text in legend.get_texts() if legend else ():
+            text.set_text(proper(text.get_text()))
+    return figure
+
+
 def cooling(run: dict, unit: str) -> float:
     """Where on an axis of study.AXES the run's learning rate begins to fall."""
     model = run["config"]["model"]
@@ -40,7 +53,7 @@ def learning(runs: study.Runs, units: Sequence[str] = study.PANELS) -> tuple[Fig
     places = {unit: _mark(panel, runs, unit) for panel, unit in zip(figure.axes, units, strict=True)}
     for panel, note in zip(figure.axes, NOTES, strict=False):
         panel.set_title(note, fontsize=9.5, color=GREY)
-    return figure, places
+    return capitals(figure), places
 
 
 @styled
@@ -57,4 +70,4 @@ def alphabets(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[
         _mark(panel, runs, unit)
         panel.legend(fontsize=9.5)
         panel.set_title("; ".join(NOTES), fontsize=9.5, color=GREY)
-    return figure, shown
+    return capitals(figure), shown

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from ...state_space import decay_mask
@@ -57,11 +59,14 @@ def pairs_and_state(M: np.ndarray, chunk: int) -> np.ndarray:
     return np.where((i >= j)[..., None], picture, 1.0)
 
 
+FADING = LinearSegmentedColormap.from_list("fading", ["white", *colormaps["cividis_r"](np.linspace(0.05, 1, 8))])
+
+
 def _heat_map(axes: Axes, M: np.ndarray, chunk: int | None, picture: np.ndarray | None = None) -> None:
     T = len(M)
     axes.grid(False)
     shown, extent = np.ma.masked_equal(M, 0) if picture is None else picture, (0.5, T + 0.5, T + 0.5, 0.5)
-    axes.imshow(shown, cmap="cividis", vmin=0, vmax=1, interpolation="none", extent=extent)
+    axes.imshow(shown, cmap=FADING, vmin=0, vmax=1, interpolation="none", extent=extent)
     if chunk is not None and chunk < T:
         a = np.arange(0, T, chunk)  # the square of pairs of each chunk, all in one line with gaps
         b = np.minimum(a + chunk, T)

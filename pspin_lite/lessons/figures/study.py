@@ -127,7 +127,7 @@ def _finding(alphabet: str, shown: Mapping[str, np.ndarray]) -> str:
     if len(pair) < 2:
         return f"{alphabet}: where networks end"
     where = "above" if pair[0] > pair[1] else "below"
-    return f"{alphabet}: p-Spin at batch 1 ends {abs(pair[0] - pair[1]):.2f} {where}\nthe Transformer at batch 64"
+    return f"{alphabet}: p-Spin, batch 1, ends {abs(pair[0] - pair[1]):.2f}\n{where} the Transformer, batch 64"
 
 
 @styled
@@ -137,15 +137,15 @@ def front(
     """README's figure, by alphabet: learning curves over sequences, and where every network ends, all of these on one
     scale. A network with a curve has the curve's colour."""
     figure = Figure(figsize=(11.0, 7.2), layout="constrained")
-    left, right = figure.add_gridspec(1, 2, width_ratios=[1, 1.15])
+    left, right = figure.add_gridspec(1, 2, width_ratios=[1, 1.3])
     left = left.subgridspec(len(curves), 1)
     right = right.subgridspec(len(ends), 1, height_ratios=[len(arms) + 3 for arms in ends.values()])
     colours = {name: look["color"] for runs in curves.values() for name, look in looks(runs).items()}
     for row, (alphabet, runs) in enumerate(curves.items()):
         panel = figure.add_subplot(left[row])
         _curves(panel, runs, "sequences", records.SPLIT)
-        panel.set(ylabel="bits per byte on the way", title=f"{alphabet}: learning")
-        panel.set_xticks([500, 1000, 2000, 5000, 10_000, 50_000])  # 20,000 has no room
+        panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}: learning curves")
+        panel.set_xticks([500, 2000, 8000, 64_000])
     named = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named, loc="outside lower left", ncols=4)
     shown, panels = {}, []
@@ -153,7 +153,7 @@ def front(
         panels.append(figure.add_subplot(right[row]))
         others = dict.fromkeys(arms, GREY) | colours
         shown[alphabet] = _dots(panels[-1], arms, "bits per byte at the end, one dot per seed", others)
-        panels[-1].set_title(_finding(alphabet, shown[alphabet]))
+        panels[-1].set_title(_finding(alphabet, shown[alphabet]), loc="right")
     width = max(high - low for low, high in (panel.get_xlim() for panel in panels))
     for panel in panels:
         middle = sum(panel.get_xlim()) / 2

@@ -115,6 +115,10 @@ def errors(w: ArrayLike) -> tuple[Figure, dict[str, np.ndarray]]:
     axes.plot(t, shown["zeros"], color=GREY, ls="--", label="share of zeros")
     axes.plot([0.5], [paper], "o", color=BLUE)
     axes.annotate("absmean", (0.5, paper), (-8, 8), textcoords="offset points", color=BLUE)
+    same = float(sample.error(0.5, sample.best_scale(0.5)))
+    axes.plot([0.5], [same], "o", color=GREEN, label="absmean's codes, best scale")
+    line = dict(arrowstyle="-", color=GREEN, lw=0.8)
+    axes.annotate(f"absmean's codes, best scale: {same:.2f}", (0.5, same), (0.56, 0.17), arrowprops=line, color=GREEN)
     axes.plot(*shown["best"], "s", color=GREEN)
     axes.annotate("least squares", shown["best"], (4, -16), textcoords="offset points", color=GREEN)
     axes.text(1.5, 0.655, "scale = mean |w|", color=BLUE, rotation=16)
@@ -167,12 +171,12 @@ def training(
     for name, values in curves.items():
         colour, late = next(colours), max(values[2 * len(values) // 3 :])
         axes.plot(np.arange(len(values)), values, color=colour, label=name)
-        axes.annotate(name, (len(values), late), (0, 3), textcoords="offset points", ha="right", color=colour)
+        axes.annotate(name, (len(values), late), (0, 6), textcoords="offset points", ha="right", color=colour)
     for name, value in ends.items():
         colour = next(colours)
         axes.axhline(value, color=colour, ls="--", label=name)
         axes.annotate(name, (len(values), value), (0, 3), textcoords="offset points", ha="right", color=colour)
-    axes.set(xlabel="step", ylabel="relative error", yscale="log", ylim=(0.05, 1.5))
+    axes.set(xlabel="step", ylabel="relative training error", yscale="log", ylim=(0.05, 1.5))
     axes.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1], [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     _title(axes, title)
@@ -185,12 +189,12 @@ def latent(dense: ArrayLike, hidden: ArrayLike) -> tuple[Figure, dict[str, np.nd
     shown = {"dense": Sample(dense).density, "straight-through": Sample(hidden).density}
     figure = Figure(figsize=(7.0, 3.0), layout="constrained")
     axes = figure.subplots()
-    for (name, density), colour in zip(shown.items(), (GREY, BLUE), strict=True):
+    for (name, density), colour in zip(shown.items(), CYCLE[:2], strict=True):
         axes.stairs(density, BINS, color=colour, lw=1.8, label=name)
     for border in (-0.5, 0.5):
-        axes.axvline(border, color=RED, ls=":", label="border of rounding" if border < 0 else None)
+        axes.axvline(border, color=RED, ls=":", label="rounding threshold" if border < 0 else None)
     axes.set(xlabel="weight / mean |w|", ylabel="density", xlim=(-RANGE, RANGE), ylim=(0, None))
-    _title(axes, "Hidden weights pile up at the borders of rounding")
+    _title(axes, "Hidden weights pile up at the rounding thresholds")
     axes.legend()
     return figure, shown
 

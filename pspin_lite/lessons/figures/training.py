@@ -46,8 +46,10 @@ def curves(
     axes.text((falling + len(raw)) / 2, 0.97 * top, "learning\nrate falls", ha="center", va="top", fontsize=9.5)
     for name, (at, bits) in validation.items():
         axes.plot(at, bits, "o-", ms=3.5, color=SPLITS[name])
-        place = 2.85 if name == "recent" else 1.13  # clear of the grey
-        axes.text(0.4 * len(raw), place, f"{name} speeches", color=SPLITS[name])
+        x, y = 0.4 * len(raw), 2.85 if name == "recent" else 1.15  # clear of the grey, with a line to the curve
+        leader = dict(arrowstyle="-", color=SPLITS[name], lw=1.2)
+        axes.annotate(f"{name} speeches", (x, float(np.interp(x, at, bits))), (x, y), color=SPLITS[name],
+                      ha="center", arrowprops=leader)  # fmt: skip
     high = f"; ▲ above the frame, up to {max(raw[i - 1] for i in cut):.1f}" if len(cut) else ""
     axes.set_title(f"grey: loss of each step, and its mean over {window}{high}", color=GREY, fontsize=9.5)
     axes.set(xlabel="step", ylabel="bits per byte", xlim=(0, len(raw)), ylim=(1.0, top))
@@ -117,12 +119,13 @@ def attractors(steps: Sequence[int], panels: Mapping[str, np.ndarray], edge: flo
         axes.set(xlabel="step", xlim=(0, steps[-1]), xticks=[steps[0], steps[-1] // 2, steps[-1]])
         axes.xaxis.set_major_formatter("{x:,.0f}")
     first = figure.axes[0]
-    first.set(yscale="log")
+    first.set(yscale="log", ylabel="spectral radius ρ (logarithmic)")
+    first.yaxis.set_major_formatter("{x:g}")
     first.axhline(edge, color="black", ls="--", lw=1)
     first.set_ylim(None, 2 * edge)
     first.text(0.02 * steps[-1], 1.15 * edge, "above: a fixed point repels", fontsize=9)
     for axes in figure.axes[1:]:
-        axes.set_ylim(0, None)
+        axes.set(ylabel="mean γ", ylim=(0, None))
     return figure, panels
 
 
@@ -208,7 +211,8 @@ def sampler(
         limit = next(limit for limit in (0.2, 0.4, 1) if most <= limit + 1e-9)
         place, ticks = (0.13, 0.16, 0.84, 0.73), tuple(limit * part / 4 for part in range(5))
         title = "Dots: temperature 1. Bars: after temperature and top-k"
-        panel = Panel(place, title, "probability", "", (0, limit), (-0.6, LIKELIEST - 0.4), ticks,
+        label = f"probability of the byte after “{prompt}”"
+        panel = Panel(place, title, label, "", (0, limit), (-0.6, LIKELIEST - 0.4), ticks,
                       tuple(range(LIKELIEST)), labels)  # fmt: skip
         figure = LiveFigure((7.0, 3.4), (panel,))
         for place in range(LIKELIEST):

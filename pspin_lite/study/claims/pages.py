@@ -43,8 +43,8 @@ OTHERS = {  # networks at batch size 1 -> name in the figure
     "k2": "two steps",
     "k10": "ten steps",
     "full-precision": "weights not rounded",
-    "attention": "attention, p-Spin MLP",
-    "long-gate": "memory that starts long",
+    "attention": "attention with the attractor",
+    "long-gate": "gate that starts by keeping 98%",
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")

@@ -1,4 +1,4 @@
-"""The widget on tiles counts what the kernel of notebook 07 asks for."""
+"""The widget on tiles counts what the kernel of notebook 07 requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pspin_lite.lessons.figures import draw_fused as draw
 TOKENS, SPINS = (16, 32, 64, 128, 256), (32, 64, 128, 256, 512)
 
 
-def test_a_step_asks_for_what_the_interpreter_counts():
+def test_a_step_requests_what_the_interpreter_counts():
     pytest.importorskip("triton", reason="Triton is published for Linux only")
     import torch
     from pspin_kernels.runtime import INTERPRETED
@@ -31,19 +31,29 @@ def test_a_step_asks_for_what_the_interpreter_counts():
     assert sum(draw.step_traffic(T, I, 16, 32).values()) * 2**20 == pytest.approx(counted.bytes + scales)
 
 
-def test_one_tile_for_all_asks_for_the_minimum():
-    assert sum(draw.step_traffic(64, 32, 64, 32).values()) == pytest.approx(draw.once(64, 32))
+def test_one_tile_for_all_requests_the_minimum():
+    assert sum(draw.step_traffic(64, 32, 64, 32).values()) * 2**20 == pytest.approx(
+        4 * (4 * 64 * 32 + 33) + 32 * 32 / 2
+    )
 
 
-def test_wide_tiles_ask_for_least():
+def test_wide_tiles_request_least():
     draw_tiles = draw.tile_traffic(2048, 2048)
-    assert draw_tiles(16, 32)[1] == {"asked for": "1,392 MiB", "two sums on chip": "4 KiB"}
+    assert draw_tiles(16, 32)[1] == {"requested": "1,392 MiB", "two sums on chip": "4 KiB"}
     at_most = [(t, s) for t in TOKENS for s in SPINS if draw_tiles(t, s)[1]["two sums on chip"] == "64 KiB"]
     assert min(at_most, key=lambda tile: sum(draw.step_traffic(2048, 2048, *tile).values())) == (32, 256)
 
 
 def test_the_bar_is_as_long_as_the_sum():
     figure, _ = draw.tile_traffic(2048, 2048)(64, 128)
-    *parts, least = (np.ptp(bar.get_paths()[0].vertices[:, 0]) for bar in figure.axes[0].collections)
-    assert sum(parts) == pytest.approx(sum(draw.step_traffic(2048, 2048, 64, 128).values()))
-    assert least == pytest.approx(draw.once(2048, 2048))
+    widths = [np.ptp(bar.get_paths()[0].vertices[:, 0]) for bar in figure.axes[0].collections]
+    assert sum(widths[:4]) == pytest.approx(sum(draw.step_traffic(2048, 2048, 64, 128).values()))
+    assert sum(widths[4:]) == pytest.approx(sum(draw.once(2048, 2048).values()))
+    assert "64 KiB" in figure.axes[0].get_title(loc="left")
+
+
+def test_a_program_reads_two_blocks_that_lie_apart():
+    figure, shown = draw.program(2048, 1024)
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert sum("rows for" in text for text in texts) == shown["blocks"] == 2
+    assert "1,024 rows\nfurther down" in texts

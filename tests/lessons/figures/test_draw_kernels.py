@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from pspin_lite.lessons.figures import draw_kernels as draw
 
 
@@ -14,6 +17,18 @@ def test_every_number_has_one_lane():
     assert [number for lane in lanes for number in lane] == list(range(10))
     assert len(lanes[-1]) == 2
     assert "3 programs, 12 lanes, 2 masked" in texts(figure)
+
+
+def test_addresses_are_those_of_a_row_major_tensor():
+    _, matrix = draw.addresses(2, 3, width=4)
+    assert matrix[:, :3].ravel().tolist() == list(range(6))
+
+
+def test_mask_in_steps():
+    """By hand: half of token 1 is left at token 2, an eighth at token 3; a quarter of token 2 at token 3."""
+    figure, steps = draw.mask_steps([1, 0.5, 0.25, 1])
+    assert steps["M"][:3, :3] == pytest.approx(np.array([[1, 0, 0], [0.5, 1, 0], [0.125, 0.25, 1]]))
+    assert texts(figure).count("0.125") == 2
 
 
 def test_tiles_cover_the_result():
@@ -37,7 +52,7 @@ def test_the_widget_counts_programs_and_bytes():
     assert (numbers["programs, walk"], numbers["programs, at once"]) == ("8", "128")
     assert (numbers["idle, walk"], numbers["idle, at once"]) == ("93 %", "0 %")
     assert numbers["MiB, walk"] == f"{32 * (4 * 2048 * 88 + 2048 + 2 * 88**2) / 2**20:.3g}"
-    walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 1)
+    walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 2)
     assert walk.x.tolist() == [0, 8]
     assert "2.2" in [text[3] for text in figure.texts]
     longest = draw.walk_or_at_once(batch=16, heads=16, width=128, chunk=32)[0]

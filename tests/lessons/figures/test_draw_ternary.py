@@ -68,7 +68,7 @@ def test_packing_pays_with_one_token_and_fusing_with_many():
     figure, numbers = draw_savings(2048)
     assert numbers == {"fusing saves": "2.7 times", "packing saves": "1.1 times", "both save": "3.9 times"}
     widths = [np.ptp(bar.get_paths()[0].vertices[:, 0]) for bar in figure.axes[0].collections]
-    assert widths == [224, 32, 64, 32, 224, 2, 64, 2]
+    assert widths == [64, 32, 128, 32, 32, 32, 32, 64, 32, 128, 2, 32, 32, 2], "spins, drive, field, couplings"
     titles = [draw_savings(tokens)[0].axes[0].get_title(loc="left") for tokens in (256, 512)]
     assert titles == ["256 tokens: packing saves more than fusing", "512 tokens: fusing saves more than packing"]
 

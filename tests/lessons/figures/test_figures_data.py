@@ -15,14 +15,24 @@ def test_lines_and_dots_are_what_is_given():
     assert figure.axes[0].get_title(loc="left") == "One tokenizer, 2.5 to 3.0 bytes per token"
 
 
+def test_merges_gain_less_only_if_they_do():
+    figure, _ = draw.merging([0, 10, 20], [1.0, 1.5, 1.7])
+    assert figure.axes[0].get_title(loc="left") == "Later merges gain less"
+    assert draw.merging([0, 10, 20], [1.0, 1.1, 1.7])[0].axes[0].get_title(loc="left") == "What merges gain"
+
+
 def test_leaks():
     ours = ("every 20th", 1)
-    figure, shown = draw.leaks({"recent": [0.5], "every 20th": [1.0, 2.0, 5.0]}, [0, 10], [3.0, 1.0], ours)
+    figure, shown = draw.leaks(
+        {"recent": [0.5], "every 20th": [1.0, 2.0, 5.0]}, [0, 1], {"same": [3, 5], "other": [0, 1]}, ours
+    )
     left, right = figure.axes
     assert [line.get_ydata().tolist() for line in left.lines] == [[0.5], [0.5, 0.5], [1, 2, 5], [2, 2], [2]], (
         "the last is ours"
     )
-    assert [bar.get_height() for bar in right.patches] == [3.0, 1.0]
+    assert [bar.get_height() for bar in right.patches] == [3, 5, 0, 1]
+    assert [bar.get_y() for bar in right.patches] == [0, 0, 3, 5], "stacked"
+    assert right.get_title(loc="left") == "Most copies: one year apart"
     assert shown["shares"]["every 20th"] == [1.0, 2.0, 5.0]
 
 

@@ -14,7 +14,7 @@ def test_intensity_is_flops_over_bytes():
     (axes,) = figure.axes
     assert axes.lines[1].get_ydata() == [3.0]
     assert axes.lines[2].get_ydata()[0] == 6
-    assert axes.get_title(loc="left") == "With tiles of 32, this product stops waiting for memory"
+    assert axes.get_title(loc="left") == "Tiles of 32 reach 6.0 flops per byte"
 
 
 def test_a_crossing_lies_between_its_neighbours():

@@ -59,6 +59,7 @@ def test_the_widget_knows_the_paper_s_byte_model():
     assert numbers["training / file"] == "36 times"
     memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
     assert memory == ["41", "117", "1,480"]
+    assert arithmetic == ["22", "370", "0.4"], "a small number is not shown as 0"
     still, _ = state(vocabulary=256, D=704, I=2048, K=20)
     same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
     assert same == memory

@@ -36,5 +36,7 @@ def test_alphabets_share_the_colour_of_their_network():
     bytes_, subwords = figure.axes[0].lines[:2]
     assert bytes_.get_color() == subwords.get_color() == study.OF_ARMS["p-spin"]["color"]
     assert (bytes_.get_linestyle(), subwords.get_linestyle()) == ("--", "-")
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend == ["p-Spin, bytes", "p-Spin, subwords"]
     assert list(shown) == list(given)
     assert race.alphabets({}, "text")[1] == {}

@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from pspin_lite.lessons import explore_attractor
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 MB = 1_000_000
@@ -145,4 +147,22 @@ def test_the_front_page_has_the_picture_the_answer_and_the_map(visit):
         assert page.locator(f'article a[href="notebooks/{name}.html"]').count()
     page.click("a.right-next")
     page.wait_for_url("**/00_start_here.html")
+    page.close()
+
+
+@needs_browser
+def test_a_live_slider_agrees_with_python(visit):
+    """On the built page, from disk and by keyboard. tests/lessons/test_live.py compares all of them on grids."""
+    page = visit("notebooks/05_attractor.html")
+    box = page.locator(".pspin-live", has=page.locator("[data-control=kind]")).first
+    box.locator("[data-control=K]").press("ArrowRight")
+    box.locator("[data-control=scale]").press("End")
+    _, numbers = explore_attractor.draw_two_spins(kind="agree", K=6, gamma=0.5, scale=8.0)
+    for name, value in numbers.items():
+        cell = box.locator(f'[data-name="{name}"]')
+        if isinstance(value, str):
+            assert cell.text_content() == value
+        else:
+            assert float(cell.get_attribute("data-value")) == pytest.approx(value, rel=1e-6, abs=1e-12)
+    assert page.locator(".pspin-still").first.is_hidden(), "the picture gives way"
     page.close()

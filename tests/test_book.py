@@ -75,6 +75,13 @@ def test_every_picture_is_described(book):
             assert len(alt[1].split()) >= 8, picture[:200]
 
 
+def test_tables_are_tables(book):
+    """Those that a cell displays as Markdown, too."""
+    texts = pages(book)
+    assert [name for name, text in texts.items() if re.search(r"<p>\||\|---", text)] == []
+    assert "<table" in texts["notebooks/00_start_here.html"]
+
+
 def test_the_examples_of_the_library_run():
     blocks = re.findall(
         r"```python\n(.*?)```", (ROOT / "docs" / "book" / "api.md").read_text(encoding="utf-8"), re.DOTALL

@@ -14,6 +14,7 @@ include_patterns = ["index.md", "api.md", "notebooks/*.ipynb", "docs/*.md"]
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
+nb_render_markdown_format = "myst"  # of outputs: they hold tables
 nb_execution_mode = "off"  # run.py has executed them
 nb_ipywidgets_js: dict[str, dict] = {}  # no scripts from elsewhere: widgets have a live form of their own
 nb_code_prompt_show, nb_code_prompt_hide = "Show the code", "Hide the code"

@@ -50,15 +50,19 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("vocab", "context", "width", "layers", "heads", "inner", "kv_heads", "head_width"), _at_least(1)),
     **dict.fromkeys(("batch", "steps"), _at_least(1)),
     **dict.fromkeys(("warmup", "cooldown", "micro_steps", "seed"), _at_least(0)),
-    **dict.fromkeys(("lr", "clip", "gain", "ternary_gain", "rope_base"), _POSITIVE),
+    **dict.fromkeys(("lr", "clip", "gain", "ternary_gain", "mixer_gain", "down_gain", "rope_base"), _POSITIVE),
     **dict.fromkeys(("min_ratio", "weight_decay"), _FRACTION),
     **dict.fromkeys(("decay_vectors", "implicit", "ternary"), _SWITCH),
+    **dict.fromkeys(("norm_qk", "norm_state", "norm_down", "output_gate"), _SWITCH),
     "betas": _BETAS,
     "chunk": lambda name, value: value is None or checks.whole(name, value, 1),
     "tol": _rule(lambda x: x is None or (_number(x) and 0 < x < 1), "None or a number between 0 and 1"),
     "gamma_start": _rule(_number, "a finite number"),
     "mixer": _one_of("state space", "long state space", "attention"),
-    "mlp": _one_of("attractor", "spin", "swiglu"),
+    "mlp": _one_of("attractor", "spin", "swiglu", "none"),
+    "nonlinearity": _one_of("tanh sigmoid", "tanh tanh", "tanh silu", "linear silu"),
+    "convolution": _one_of("none", "plain", "silu"),
+    "gate": _one_of("paper", "spread"),
 }
 
 
@@ -149,7 +153,7 @@ class AblationConfig(PSpinConfig):
 
     mixer: str = "state space"  # or "long state space", whose gate has a bias and starts by keeping 98% a token; or
     # "attention": the Transformer's, with as many key-value heads as heads
-    mlp: str = "attractor"  # or "spin": Y = spin(Z) without recurrence (K = 0), so without W_int; or "swiglu"
+    mlp: str = "attractor"  # or "spin": Y = spin(Z) without recurrence (K = 0), so without W_int; "swiglu"; "none"
     ternary: bool = True  # False: W_ext and W_int in full precision
 
     kv_heads = property(lambda self: self.heads)
@@ -161,7 +165,29 @@ class AblationConfig(PSpinConfig):
             raise checks.wrong("heads", self.heads, "heads of an even width (rotary positions turn pairs)")
 
 
-_KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig, "ablation": AblationConfig}
+@dataclass(frozen=True)
+class VariantConfig(AblationConfig):
+    """The p-Spin network with parts mended, to find out what would make it work. The paper has none of these."""
+
+    nonlinearity: str = "tanh sigmoid"  # of (u, g), the paper's; or a product of two others
+    convolution: str = "none"  # of four tokens per channel, before the mixer's projections; "silu": that follows it
+    gate: str = "paper"  # or "spread": a bias per head, so that half-lives start between 2 and 200 tokens
+    norm_qk: bool = False  # queries and keys of the state space normalised per head
+    norm_state: bool = False  # what the state gives, normalised per head
+    output_gate: bool = False  # what the state gives, times silu(W_y x)
+    norm_down: bool = False  # the spins normalised before W_down
+    mixer_gain: float = 1.0  # times `gain`, of the mixer's matrices
+    down_gain: float = 1.0  # times `gain`, of W_down
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mlp == "attractor" and self.nonlinearity != "tanh sigmoid":
+            raise checks.wrong("nonlinearity", repr(self.nonlinearity), "'tanh sigmoid' with mlp='attractor'")
+        if self.mixer == "attention" and (self.gate != "paper" or self.norm_qk or self.norm_state or self.output_gate):
+            raise checks.wrong("mixer", repr(self.mixer), "a state space, with a gate or norms that only it has")
+
+
+_KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig, "ablation": AblationConfig, "variant": VariantConfig}
 
 
 def to_dict(cfg: Config) -> dict:

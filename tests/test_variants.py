@@ -10,20 +10,38 @@ from helpers import message
 
 import pspin_lite as ps
 from pspin_lite import config, costs, deploy
-from pspin_lite.config import AblationConfig
+from pspin_lite.config import AblationConfig, VariantConfig
 from pspin_lite.training import recipe
-from pspin_lite.variants import AblationLM
+from pspin_lite.variants import NONLINEARITIES, AblationLM, Convolution, gate_starts
 
 BASE = ps.preset("byte-smoke")
 VARIANTS = [
     *(dict(mixer=mixer, mlp=mlp) for mixer in ("state space", "attention") for mlp in ("attractor", "spin", "swiglu")),
     *(dict(mlp=mlp, ternary=False) for mlp in ("attractor", "spin")),
     dict(mixer="long state space"),
+    dict(mlp="none"),
+]
+MENDED = [
+    *(dict(mlp="spin", nonlinearity=name, ternary=ternary) for name in NONLINEARITIES for ternary in (True, False)),
+    *(dict(convolution=how, mixer=mixer) for how in ("plain", "silu") for mixer in ("state space", "attention")),
+    *(dict(mlp="spin", **{part: True}) for part in ("norm_qk", "norm_state", "norm_down", "output_gate")),
+    dict(gate="spread"),
+    dict(gate="spread", norm_qk=True, norm_state=True, output_gate=True, convolution="silu", mlp="swiglu"),
+    dict(mixer_gain=0.5, down_gain=2.0),
 ]
 
 
 def ablation(**changes) -> AblationConfig:
     return AblationConfig(**{f.name: getattr(BASE, f.name) for f in dataclasses.fields(BASE)} | changes)
+
+
+def variant(**changes) -> VariantConfig:
+    return VariantConfig(**dataclasses.asdict(ablation()) | changes)
+
+
+def _changed(cfg: AblationConfig) -> str:
+    same = ablation() if type(cfg) is AblationConfig else variant()
+    return ",".join(f"{k}={v}" for k, v in dataclasses.asdict(cfg).items() if v != getattr(same, k)) or "nothing"
 
 
 def tokens(batch: int = 2, length: int = 21) -> torch.Tensor:
@@ -100,9 +118,56 @@ def test_attention_with_swiglu_is_the_transformer():
     torch.testing.assert_close(same(tokens()), ours(tokens()), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("changes", VARIANTS, ids=str)
-def test_every_variant_learns_decodes_and_survives_json(changes):
-    cfg = ablation(**changes)
+def test_with_nothing_mended_it_is_the_ablation():
+    """The same numbers from the same seed, for each of the mixers and MLPs."""
+    for changes in VARIANTS:
+        models = []
+        for make in (ablation, variant):
+            torch.manual_seed(1)
+            models.append(ps.build(make(**changes)))
+        torch.testing.assert_close(models[1](tokens()), models[0](tokens()), rtol=0, atol=0)
+
+
+def test_a_mended_network_starts_as_what_it_mends():
+    """The convolution starts as the identity. A gain of the start is a factor on those matrices and no others."""
+    models = []  # the same draws: none of these parts takes a random number
+    for changes in (dict(), dict(convolution="plain"), dict(mixer_gain=0.5, down_gain=2.0)):
+        torch.manual_seed(1)
+        models.append(ps.build(variant(**changes)))
+    plain, convolved, scaled = models
+    torch.testing.assert_close(convolved(tokens()), plain(tokens()))
+    for (name, before), after in zip(plain.named_parameters(), scaled.parameters(), strict=True):
+        factor = 0.5 if ".mixer." in name else 2.0 if "w_down" in name else 1.0
+        torch.testing.assert_close(after, factor * before)
+
+
+def test_convolution_by_hand():
+    layer = Convolution(1, "plain")
+    layer.weight.data = torch.tensor([[1000.0], [100.0], [10.0], [1.0]])
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])[None, :, None]
+    y, past = layer(x[:, :2], None)
+    rest, past = layer(x[:, 2:], past)
+    assert torch.cat([y, rest], 1).flatten().tolist() == [1, 12, 123, 1234, 2345]
+    assert past.flatten().tolist() == [3, 4, 5]
+
+
+def test_half_lives_of_the_spread_gate():
+    decays = torch.exp(-torch.nn.functional.softplus(gate_starts(3)))
+    half_lives = torch.tensor(0.5).log() / decays.log()
+    torch.testing.assert_close(half_lives, torch.tensor([2.0, 20.0, 200.0]), rtol=1e-3, atol=0)
+
+
+def test_nonlinearities_by_hand():
+    """One spin with u = 1 and g = 2, and W_down of 1."""
+    expected = {"tanh sigmoid": 0.67080, "tanh tanh": 0.73419, "tanh silu": 1.34162, "linear silu": 1.76159}
+    for name, value in expected.items():
+        layer = ps.variants.Spin(variant(mlp="spin", width=1, inner=1, heads=1, ternary=False, nonlinearity=name))
+        layer.w_ext.weight.data, layer.w_down.weight.data = torch.tensor([[1.0], [2.0]]), torch.ones(1, 1)
+        assert layer(torch.ones(1, 1, 1)).item() == pytest.approx(value, abs=1e-5), name
+
+
+@pytest.mark.parametrize("cfg", [*(ablation(**c) for c in VARIANTS), *(variant(**c) for c in MENDED)], ids=_changed)
+def test_every_variant_learns_decodes_and_survives_json(cfg):
     assert config.from_dict(config.to_dict(cfg)) == cfg
     torch.manual_seed(0)
     model = ps.build(cfg)
@@ -143,6 +208,9 @@ def test_attractors_are_found_and_measured():
         (lambda: ablation(mlp="gelu"), ["mlp", "gelu", "swiglu"]),
         (lambda: ablation(ternary=2), ["ternary", "2"]),
         (lambda: ablation(mixer="attention", width=30), ["heads", "even"]),
+        (lambda: variant(nonlinearity="tanh tanh"), ["nonlinearity", "tanh tanh", "attractor"]),
+        (lambda: variant(mixer="attention", norm_qk=True), ["mixer", "attention", "state space"]),
+        (lambda: variant(convolution="long"), ["convolution", "long", "silu"]),
         (lambda: ps.footprint(ablation()), ["cfg", "AblationConfig"]),
         (lambda: costs.flops(ablation()), ["cfg", "AblationConfig", "PSpinConfig"]),
         (lambda: deploy.export(ps.build(ablation()), "x.safetensors"), ["AblationLM"]),

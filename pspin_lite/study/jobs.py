@@ -33,8 +33,10 @@ import torch
 from .. import _checks as checks
 from .. import _files as files
 from ..config import Config
+from ..data.sequences import Packed
+from ..language_model import LanguageModel
 from ..tools import measure
-from ..training import evaluation, nonfinite
+from ..training import branches, evaluation, nonfinite
 from ..training import train as training
 from ..training.runs import InUse, Run
 from ..variants import build
@@ -46,6 +48,7 @@ RECORDS = "records"  # under --out: one file per run
 FULL = dict(validate_tokens=4096, final_tokens=131072, micro_batch=16)  # of a full run; probed at each fifth of it
 TRY = dict(validate_every=10**9, validate_tokens=1024, final_tokens=131072, micro_batch=16)
 CONTEXT_WINDOWS = 512  # of held-out, for the loss by context
+SILENT_WINDOWS = 128  # of held-out, for the loss with a branch silenced
 SMOKE = dict(validate_tokens=1024, final_tokens=8192)  # in place of the settings above, in the groups of that name
 
 
@@ -231,11 +234,27 @@ def record(job: Job, run: Run, failure: str | None = None) -> dict:
         noise=[short(one) for one in run.metrics("noise")],
         probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],
     )
-    return result if failure or "held-out" not in run.data() else result | dict(context=_context(run))
+    return result if failure or "held-out" not in run.data() else result | looks(run, job.settings["final_tokens"])
 
 
-def _context(run: Run) -> dict:
-    return short(evaluation.by_context(run.model, run.data()["held-out"], CONTEXT_WINDOWS))
+def looks(run: Run, tokens: int) -> dict:
+    """What else is kept of a run that is scored on held-out speeches: which of its parts spoke, what context is worth,
+    the held-out score when a branch is silent, and the nats of every window of both splits."""
+    model, data = run.model, run.data()
+    held_out, windows = data["held-out"], max(1, tokens // run.cfg.context)
+    result: dict = dict(
+        branches=[short(one) for one in run.metrics("branches")],
+        context=short(evaluation.by_context(model, held_out, CONTEXT_WINDOWS)),
+        silenced=short(branches.without(model, lambda: _bits(model, held_out))),
+    )
+    for split in ("held-out", "recent"):
+        rows = evaluation.by_window(model, data[split], windows)
+        result[f"windows {split}"] = [[document, round(nats, 2), size] for document, nats, size in rows]
+    return result
+
+
+def _bits(model: LanguageModel, data: Packed) -> float:
+    return evaluation.evaluate(model, data, SILENT_WINDOWS)["bits_per_byte"]
 
 
 def short(record: dict) -> dict:
@@ -246,6 +265,8 @@ def short(record: dict) -> dict:
 def _six_digits(value: object) -> object:
     if isinstance(value, list):
         return [_six_digits(x) for x in value]
+    if isinstance(value, dict):
+        return {name: _six_digits(x) for name, x in value.items()}
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 

@@ -1,4 +1,4 @@
-"""The arms of the study: every network that is compared, at about a million parameters, and how each was tuned.
+"""Which networks the study compares, as configurations of about a million parameters, and how each was tuned.
 
 arm     one of the networks that a group compares, with its data and its schedule, as in a clinical trial
 try     a short run of an arm with one learning rate and one initial scale; the best one chooses both
@@ -11,7 +11,9 @@ schedule, the same validation and, but for "k0" and the subwords' Transformer (3
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
 cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13;
 "presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
-"smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them.
+"smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them. The groups
+"living-" and "repair-" are those of the second study (docs/second_study.md), with bytes and with subwords: what brings
+the MLP to life, and what else has to be mended.
 
 Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
@@ -25,7 +27,7 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from .. import _checks as checks
-from ..config import AblationConfig, Config, PSpinConfig, TransformerConfig, preset
+from ..config import AblationConfig, Config, PSpinConfig, TransformerConfig, VariantConfig, preset
 
 RATES, HIGHEST = (4e-4, 8e-4, 1.6e-3, 3.2e-3), 2.56e-2  # the paper's is 8e-4
 SCALES = (1.0, 2.0)  # gain and ternary_gain: matrices start at scale / sqrt(fan-in)
@@ -70,6 +72,67 @@ def _bytes() -> tuple[Arm, ...]:
     return tuple(Arm(name, says, cfg.replace(**BATCH_1)) for name, (says, cfg) in made.items())
 
 
+def _living(group: str, base: PSpinConfig, inner: int) -> tuple[Arm, ...]:
+    """The MLP left out, and with each of four nonlinearities; `inner` is its width without recurrence, at which a
+    network has as many parameters as `base`. Arms of the first study are run again with its tries, for what records of
+    the second keep in addition."""
+    first = {"p-spin": "p-spin", "tanh-sigmoid": "k0-same-size", "linear-silu-full": "swiglu"}
+    had = {one.name for one in (_bytes() if group == "bytes-1" else _subwords())}
+    made: dict[str, tuple[str, Config]] = {
+        "no-mlp": ("the state space alone, without any MLP", _variant(base, mlp="none")),
+        "p-spin": ("the paper's network, K = 5", base),
+    }
+    for nonlinearity in ("tanh tanh", "linear silu", "tanh sigmoid", "tanh silu"):
+        for ternary in (True, False):
+            u, g = ({"linear": "u", "tanh": "tanh(u)"}[nonlinearity.split()[0]], nonlinearity.split()[1])
+            says = f"{u} {g}(g), {'ternary' if ternary else 'in full precision'}, without recurrence"
+            cfg = _variant(base, mlp="spin", nonlinearity=nonlinearity, ternary=ternary, inner=inner)
+            made[nonlinearity.replace(" ", "-") + ("" if ternary else "-full")] = (says, cfg)
+    return tuple(
+        Arm(name, says, cfg, f"{group}/{first[name]}" if first.get(name) in had else None)
+        for name, (says, cfg) in made.items()
+    )
+
+
+def _repair(base: PSpinConfig, inner: int, attention_inner: int) -> tuple[Arm, ...]:
+    """One change at a time on p-Spin, then together, and what lies outside the attractor given to the others too."""
+    tanh_tanh, silu = dict(mlp="spin", nonlinearity="tanh tanh"), dict(convolution="silu")
+    made = {
+        "mended": ("tanh(u) tanh(g), ternary, behind a convolution", _variant(base, **tanh_tanh, **silu, inner=inner)),
+        "convolution": ("the paper's network behind a convolution", _variant(base, **silu)),
+        "swiglu-convolution": (
+            "state space, full-precision SwiGLU, behind a convolution",
+            _variant(base, mlp="swiglu", **silu, inner=inner),
+        ),
+        "attention-convolution": (
+            "attention, full-precision SwiGLU, behind a convolution",
+            _variant(base, mixer="attention", mlp="swiglu", **silu, inner=attention_inner),
+        ),
+        "mended-norms": (
+            "tanh(u) tanh(g), ternary, behind a convolution; long gates, norms on q, k and the state",
+            _variant(base, **tanh_tanh, **silu, inner=inner, gate="spread", norm_qk=True, norm_state=True),
+        ),
+        "attention-swiglu": (
+            "attention, full-precision SwiGLU",
+            _variant(base, mixer="attention", mlp="swiglu", inner=attention_inner),
+        ),
+    }
+    return tuple(Arm(name, says, cfg) for name, (says, cfg) in made.items())
+
+
+def _variant(base: PSpinConfig, **changes: object) -> VariantConfig:
+    return VariantConfig(**{f.name: getattr(base, f.name) for f in dataclasses.fields(base)} | changes)
+
+
+def _subwords() -> tuple[Arm, ...]:
+    base = preset("subword-lite").replace(context=CONTEXT, **BATCH_1)
+    return (
+        Arm("p-spin", "the paper's network, K = 5", base),
+        Arm("transformer", "the Transformer", preset("transformer-lite").replace(context=CONTEXT, **BATCH_1)),
+        Arm("swiglu", "state space, full-precision SwiGLU", _ablation(base, mlp="swiglu", inner=464)),
+    )
+
+
 IN_TIME = {"time": "in the order given", "mixed": "in a random order", "replay": "in the order given, half replayed"}
 
 
@@ -94,34 +157,41 @@ def _at_batch_64(arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
 
 
 def _groups() -> dict[str, tuple[Arm, ...]]:
-    subwords = (
-        Arm("p-spin", "the paper's network, K = 5", preset("subword-lite").replace(context=CONTEXT, **BATCH_1)),
-        Arm("transformer", "the Transformer", preset("transformer-lite").replace(context=CONTEXT, **BATCH_1)),
-    )
-    no_attractor = _ablation(subwords[0].cfg, mlp="swiglu", inner=464)
+    bytes_1, subwords_1 = _bytes(), _subwords()
     base = preset("byte-smoke").replace(steps=60, seed=1)
     shape = dict(vocab=256, context=64, width=32, layers=2, heads=2, inner=64, kv_heads=1, head_width=16, steps=60)
     smoke = (
         Arm("p-spin", "byte-smoke", base),
         Arm("transformer", "a Transformer of that size", TransformerConfig("byte-transformer-smoke", **shape)),
     )
-    at_1 = {arm.name: dataclasses.replace(arm, cfg=arm.cfg.replace(steps=4800)) for arm in _bytes()}
+    at_1 = {arm.name: dataclasses.replace(arm, cfg=arm.cfg.replace(steps=4800)) for arm in bytes_1}
     learners = tuple(at_1[name] for name in ("p-spin", "transformer", "swiglu", "k0-same-size"))
     as_is = ("subword-lite", "transformer-lite", "byte-smoke", "subword-smoke", "transformer-smoke")
     plain = tuple(Arm(name, "the preset as it is", preset(name), "") for name in as_is)
     return {
         "smoke": smoke,
         "smoke-continual": _in_time("smoke", smoke[:1], 12),
-        "bytes-1": _bytes(),
-        "subwords-1": (*subwords, Arm("swiglu", "state space, full-precision SwiGLU", no_attractor)),
-        "bytes-64": _at_batch_64(_bytes()[:2]),
-        "subwords-64": _at_batch_64(subwords),
+        "bytes-1": bytes_1,
+        "subwords-1": subwords_1,
+        "bytes-64": _at_batch_64(bytes_1[:2]),
+        "subwords-64": _at_batch_64(subwords_1[:2]),
         "continual": _in_time("bytes-1", learners, 400, final_tokens=4096),
         "presets": plain,
     }
 
 
-GROUPS = _groups()
+def _second_groups() -> dict[str, tuple[Arm, ...]]:
+    in_bytes, in_subwords = _bytes()[0].cfg, _subwords()[0].cfg
+    return {
+        "living-bytes": _living("bytes-1", in_bytes, 486),
+        "living-subwords": _living("subwords-1", in_subwords, 464),
+        "repair-bytes": _repair(in_bytes, 485, 527),
+        "repair-subwords": _repair(in_subwords, 462, 486),
+    }
+
+
+FIRST, SECOND = _groups(), _second_groups()  # of the two studies
+GROUPS = FIRST | SECOND
 
 
 def arm(group: str, name: str) -> Arm:

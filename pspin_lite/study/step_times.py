@@ -26,7 +26,7 @@ MICRO = jobs.FULL["micro_batch"]
 def names() -> list[str]:
     """GROUP/ARM of everything whose time is compared."""
     apart = ("presets", "continual", "smoke-continual")
-    return [f"{group}/{arm.name}" for group in networks.GROUPS if group not in apart for arm in networks.GROUPS[group]]
+    return [f"{group}/{arm.name}" for group in networks.FIRST if group not in apart for arm in networks.FIRST[group]]
 
 
 def step(name: str) -> Callable[[], None]:

@@ -35,7 +35,8 @@ from .. import _files as files
 from ..training.runs import in_json
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "notebooks" / "records"  # not there if the package was installed
-STEPS = ("loss", "norm", "probe")  # entries with a number, or a pair of numbers, for every step
+# Entries with a number, or several, for every step or every window
+STEPS = ("loss", "norm", "probe", "windows held-out", "windows recent")
 TABLES = ("validation", "attractor", "noise")  # entries with an object for every measurement
 MOST_DECIMALS = 12
 

@@ -58,6 +58,19 @@ def evaluate(
     return metrics.score(nats, int(tokens), int(size)) | dict(tokens=int(tokens), bytes=int(size))
 
 
+def by_window(model: LanguageModel, data: Packed, limit: int | None = None) -> list[list[float]]:
+    """The windows that `evaluate` reads, one by one: [number of the document it begins in, its nats, its bytes]."""
+    device, lengths = model.embedding.weight.device, torch.from_numpy(data.tokenizer.byte_lengths).long()
+    rows: list[list[float]] = []
+    with evaluating(model):
+        for tokens, targets in _together(data.windows(limit)):
+            logits = model(tokens.to(device)).float().flatten(0, 1)
+            nats = torch.nn.functional.cross_entropy(logits, targets.to(device).flatten(), reduction="none")
+            columns = (nats.view(targets.shape).sum(1).tolist(), lengths[targets].sum(1).tolist())
+            rows += [[n, size] for n, size in zip(*columns, strict=True)]
+    return [[document, *row] for document, row in zip(data.documents_of_windows(limit), rows, strict=True)]
+
+
 PLACES = 4  # in each window, in its second half
 
 
@@ -102,7 +115,8 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
 
     radius     spectral radius of one step's Jacobian, the largest over `sample` tokens: below 1 the step contracts
     residual   relative change of the last of the K steps
-    gradient_error   of the implicit gradient with K steps, relative to the one with both iterations converged
+    gradient_error   of the implicit gradient with K steps, relative to the one with both iterations converged; for a
+        single random direction in place of what a loss sends back, always the same
     zeros_ext, zeros_int   share of zeros in the weights as they are used
     gamma      mean |gamma|, at most 0.5"""
     result: dict[str, list[float]] = {}

@@ -22,7 +22,7 @@ from .. import config, fixed_points
 from ..data import tokenizers as tokenizing
 from ..model import Attractor
 from ..variants import build
-from . import checkpoint, distributed, evaluation, gradient_noise, interrupts, nonfinite, recipe
+from . import branches, checkpoint, distributed, evaluation, gradient_noise, interrupts, nonfinite, recipe
 from .progress import Progress
 from .runs import Run, in_json
 from .settings import Settings
@@ -135,10 +135,12 @@ class Trainer:
         self.progress.say(str(self.train_data))
         try:
             self.validate_if_due()
+            self.look_if_due()
             self.probe_if_due()
             while self.step < self.cfg.steps and not self.world.any(self.stop.asked):
                 self.one_step(next(self.batches))
                 self.validate_if_due()
+                self.look_if_due()
                 self.probe_if_due()
                 long_ago = time.monotonic() - self.saved > 60 * MINUTES
                 if self.step % self.checkpoint_every == 0 or long_ago:
@@ -263,6 +265,16 @@ class Trainer:
         split, data = next(iter(self.validation.items()))
         score = evaluation.evaluate(self.model, data, PROBE_WINDOWS)
         self.run.record("probe", self.step, split=split, nats_per_token=score["nats_per_token"])
+
+    def look_if_due(self) -> None:
+        """Which parts of the network speak, at the start and whenever a probe begins. Changes nothing either."""
+        every = self.settings.probe_every
+        if every is None or self.step % every or "branches" in self.recorded or self.world.size > 1:
+            return
+        batch = next(self.train_data.batches(self.step, self.cfg.batch)).to(self.device)[: self.micro]
+        rate = recipe.learning_rate(self.cfg, self.step)
+        shares = branches.shares(self.model, self.optimizer, rate, lambda m: m.loss(batch[:, :-1], batch[:, 1:]))
+        self.run.record("branches", self.step, **branches.sizes(self.model, self.example()), **shares)
 
     def plain_loss(self, batch: Tensor) -> Tensor:
         return self.model.loss(batch[:, :-1], batch[:, 1:])

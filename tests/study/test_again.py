@@ -126,7 +126,7 @@ def test_from_a_repeated_run_to_a_verdict(claim, tmp_path, monkeypatch, capsys):
     assert set(kept) == {SEED, IN_TIME}
     for name, path in kept.items():
         again, stored = files.read_json(path), records.read(name)
-        assert again.keys() == stored.keys()
+        assert again.keys() >= stored.keys()
         assert again["summary"]["seconds"] != stored["summary"]["seconds"], "of the repetition: no two take as long"
     assert published_bytes() == before
 

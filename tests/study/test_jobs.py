@@ -66,11 +66,13 @@ def test_arms_of_a_group_differ_in_what_they_say_and_in_nothing_else():
         assert len(shared) == 1, group
 
 
-@pytest.mark.parametrize("group", ["bytes-1", "bytes-64", "subwords-1", "subwords-64"])
+@pytest.mark.parametrize("group", ["bytes-1", "bytes-64", "subwords-1", "subwords-64", *networks.SECOND])
 def test_arms_have_the_same_number_of_parameters(group):
     models = {arm.name: ps.build(arm.cfg) for arm in networks.GROUPS[group]}
     sizes = {name: sum(p.numel() for p in model.parameters()) for name, model in models.items()}
-    whole = sizes["p-spin"]
+    whole = {"bytes": 1_107_968, "subwords": 1_094_728}["bytes" if "bytes" in group else "subwords"]  # p-Spin's
+    if "no-mlp" in sizes:
+        assert sizes.pop("no-mlp") < 0.65 * whole
     if "k0" in sizes:
         assert sizes.pop("k0") == pytest.approx(0.64 * whole, rel=0.01)
     for name, size in sizes.items():
@@ -218,7 +220,7 @@ def test_a_full_run_that_leaves_the_finite_numbers_is_kept(empty, monkeypatch, g
 
     def explode(self, batch):
         loss = backward(self, batch)
-        return math.nan if self.cfg.seed == 2 and self.step == good else loss
+        return loss * math.nan if self.cfg.seed == 2 and self.step == good else loss
 
     monkeypatch.setattr(Trainer, "backward", explode)
     assert jobs.work(["smoke/transformer"], empty / "runs") == (8, None)
@@ -274,7 +276,7 @@ def test_a_record_is_that_of_its_job(name):
 def test_stored_flops_are_what_a_step_takes(group):
     for arm in networks.GROUPS[group]:
         full = [job.name for job in jobs.jobs(group, arm.name) if "/seed-" in job.name]
-        assert full
+        assert full or group in networks.SECOND, "its tries are not over"
         for name in list(filter(records.has, full))[:1]:
             assert records.read(name)["summary"]["flops_a_step"] == jobs.flops_a_step(arm.cfg), name
 
@@ -296,7 +298,8 @@ def test_a_stored_run_repeats(tmp_path, capsys, monkeypatch):
     assert f"on record {jobs.score(stored):.4f}" in said
     assert f"records of what is repeated: {tmp_path / 'again' / 'records'}\n" in said
     kept = files.read_json(tmp_path / "again" / "records" / f"{name}.json")
-    assert kept.keys() == stored.keys()
+    later = {"branches", "silenced", "windows held-out", "windows recent"}  # kept since the second study
+    assert kept.keys() - later == stored.keys()
     assert kept["summary"].keys() == stored["summary"].keys()
     assert kept["loss"] == again["loss"], "the whole record"
 

@@ -108,7 +108,7 @@ def verdict(claim: str) -> str:
 
 def tally() -> str:
     """How many claims hold, and how many of the planned runs are on record."""
-    groups = [name for name in networks.GROUPS if not name.startswith("smoke") and name != "presets"]
+    groups = [name for name in networks.FIRST if not name.startswith("smoke") and name != "presets"]
     names = [f"{group}/{network.name}" for group in groups for network in networks.GROUPS[group]]
     planned = len(names) * len(networks.SEEDS)
     return f"{tallied(results())} On record: {planned - len(records.missing(*names))} of {planned} full runs."

@@ -8,7 +8,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run book lab test bench kernels notebooks docs doctor clean
+.PHONY: help setup run book lab test bench kernels emulate notebooks docs doctor clean
 
 help:
 	@echo "pspin_lite: the p-Spin Glass Network, explained and implemented"
@@ -19,6 +19,7 @@ help:
 	@echo "  make lab        open JupyterLab on the notebooks"
 	@echo "  make bench      print the performance tables (about a quarter of an hour)"
 	@echo "  make kernels    compile every Triton kernel for three GPUs (none is needed) and look at the machine code"
+	@echo "  make emulate    execute our kernels for A100 and H100 on the CPU, count, write docs/emulator.md (half an hour)"
 	@echo "  make doctor     what this machine has, and what will run on it"
 	@echo
 	@echo "  make notebooks  execute the notebooks and store their outputs in notebooks/"
@@ -68,6 +69,9 @@ bench: $(READY)
 
 kernels: $(READY)
 	@$(PY) -m pspin_lite kernels --compare-fla
+
+emulate: $(READY)
+	@$(PY) -m pspin_lite kernels --executed --write
 
 docs: $(READY)
 	@$(PY) -m pspin_lite equations --write

@@ -130,17 +130,8 @@ class Equilibrium(torch.autograd.Function):
     that `packed` and `scale` hold. report, if any, gets .forward, .residual and .backward: scalars on the device."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        z: Tensor,
-        w_int: Tensor,
-        gamma: Tensor,
-        packed: Tensor,
-        scale: Tensor,
-        steps: int,
-        tol: float | None,
-        report: Any,
-    ) -> Tensor:
+    def forward(ctx: Any, z: Tensor, w_int: Tensor, gamma: Tensor, packed: Tensor, scale: Tensor, *how: Any) -> Tensor:
+        steps, tol, report = how
         packed, scale, gamma = aligned(packed), scale.reshape(1).float(), gamma.contiguous()
         with torch.cuda.device_of(z):
             y, acts, progress = forward(z, packed, scale, gamma, steps, tol)

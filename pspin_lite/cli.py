@@ -24,6 +24,8 @@ def main(argv: list[str] | None = None) -> int:
     kernels = commands.add_parser("kernels", help="every Triton kernel compiled for three GPUs that need not be here")
     kernels.add_argument("--compare-fla", action="store_true", help="flash-linear-attention's kernels beside ours")
     kernels.add_argument("--only", choices=PARTS, help="one part alone")
+    kernels.add_argument("--executed", action="store_true", help="executed by the emulator and counted (half an hour)")
+    kernels.add_argument("--write", action="store_true", help="with --executed: write the record and docs/emulator.md")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
     study = commands.add_parser("experiments", help="the study behind the results: every network, tries and seeds")
@@ -48,13 +50,11 @@ def main(argv: list[str] | None = None) -> int:
 
         return main_of_bench(quick=args.quick, only=args.only)
     if args.command == "kernels":
-        from .tools.kernels import report
+        from .tools.kernels import executed_record, report
 
+        if args.executed:
+            return executed_record.main(write=args.write)
         return report.main(compare_fla=args.compare_fla, only=args.only)
-    if args.command == "equations":
-        from .tools.equations import main as main_of_equations
-
-        return main_of_equations(write=args.write)
     return run_command(args)
 
 
@@ -104,7 +104,7 @@ def run_command(args: argparse.Namespace) -> int:
     from .training.nonfinite import NonFinite
 
     try:
-        known = (train, evaluate, generate, export, experiments, ledger)
+        known = (train, evaluate, generate, export, experiments, ledger, equations)
         return {command.__name__: command for command in known}[args.command](args)
     except KeyboardInterrupt:
         return STOPPED["SIGINT"]
@@ -156,6 +156,12 @@ def ledger(args: argparse.Namespace) -> int:
     from .study.claims import command
 
     return command.main(args.write, args.claims, args.records)
+
+
+def equations(args: argparse.Namespace) -> int:
+    from .tools import equation_map
+
+    return equation_map.main(write=args.write)
 
 
 def change(words: str) -> tuple[str, object]:

@@ -1,4 +1,4 @@
-"""The deployed form of a model: one file of the size the paper's table promises, and a model that decodes from it.
+"""Writing a trained model as one packed file of the size that the paper's table promises, and decoding from that file.
 
     export(model, "model.safetensors")        # from a trained model, or from a loaded one
     model = load("model.safetensors")         # eval mode; forward, loss, prefill and step as ever, faster at batch 1

@@ -1,4 +1,4 @@
-"""Everything one can ask of the attractor's map: does it settle, how fast, from where, and how good is its gradient?
+"""Measurements of the attractor's map: does it settle to a fixed point, how fast, from where; how good is its gradient?
 
 The map is one step, y -> spin(z + (gamma * y) W^T). Shapes are those of attractor.py: z [.., 2D], w_int [2D, D],
 gamma [D], states y [.., D], a row per token. Nothing here is needed to train or to decode.
@@ -8,7 +8,8 @@ gamma [D], states y [.., D], a row per token. Nothing here is needed to train or
     lipschitz_bound   bound on the stretching of any step: below 1 the map contracts everywhere
     gradient_error    of the implicit gradient, held against one of three references (REFERENCES)
     examine           all of it at once, from several starts, with a verdict per token
-    layers            z, w_int and gamma of every attractor of a model, for a text
+    layers            the maps of a model: z, w_int and gamma of every attractor, for a text
+    random_map, two_spins    maps to look at (_maps.py)
 """
 
 from __future__ import annotations
@@ -16,19 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from . import _checks as checks
+from ._maps import KINDS, Layer, attractors, layers, random_map, two_spins  # noqa: F401  (asked for here)
 from .attractor import check_map, equilibrium, slopes, spin, step, unrolled
-
-if TYPE_CHECKING:
-    from .deploy import DeployedAttractor
-    from .language_model import LanguageModel
-    from .model import Attractor
 
 SHOWN = 20  # steps of a path that `examine` hands out
 LIMIT = 200  # steps after which a state that still moves counts as one that does not settle
@@ -39,39 +35,8 @@ SMALL = 48  # spins up to which eigenvalues are computed exactly, and unstable f
 CONVERGED = 64  # steps that count as all of them in training, where time matters
 EXACT = 400  # steps that count as all of them where it does not
 
-CONTRACTS, SEVERAL, OSCILLATES, SLOW = "contracts", "several fixed points", "oscillates", "too slow to tell"
+SETTLES, SEVERAL, OSCILLATES, SLOW = "settles", "several fixed points", "oscillates", "too slow to tell"
 ELSEWHERE = "oscillates from some starts"  # not from the layer's own
-
-
-class Layer(NamedTuple):
-    """A map: what the attractor of one layer is given, z with a row per token."""
-
-    z: Tensor
-    w_int: Tensor
-    gamma: Tensor
-
-
-def attractors(model: LanguageModel) -> list[Attractor | DeployedAttractor]:
-    """The attractors of a model, from the first block to the last; none for a Transformer."""
-    attractors = [getattr(block, "attractor", None) for block in model.blocks]
-    return [one for one in attractors if one is not None]
-
-
-@torch.no_grad()
-def layers(model: LanguageModel, tokens: Tensor, sample: int | None = None) -> list[Layer]:
-    """The maps of all layers while the model reads `tokens` [B,T]. sample: of that many tokens, spread evenly."""
-    inputs: list[Tensor] = []
-    modules = attractors(model)
-    hooks = [module.register_forward_pre_hook(lambda _, given: inputs.append(given[0])) for module in modules]
-    try:
-        model.hidden(tokens)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    rows = [x.flatten(0, -2) for x in inputs]
-    if sample is not None:
-        rows = [x[:: max(1, len(x) // sample)][:sample] for x in rows]
-    return [Layer(m.w_ext(x), m.w_int.quantized(), m.gamma()) for m, x in zip(modules, rows, strict=True)]
 
 
 # How fast it settles
@@ -302,11 +267,11 @@ def _judge(settled: Tensor, shrinking: Tensor, points: int) -> str:
         return SEVERAL
     if not (settled | shrinking).all():
         return ELSEWHERE
-    return CONTRACTS if settled.all() else SLOW
+    return SETTLES if settled.all() else SLOW
 
 
 def _together(verdicts: list[str]) -> str:
-    worst = next(word for word in (OSCILLATES, SEVERAL, ELSEWHERE, SLOW, CONTRACTS) if word in verdicts)
+    worst = next(word for word in (OSCILLATES, SEVERAL, ELSEWHERE, SLOW, SETTLES) if word in verdicts)
     count = verdicts.count(worst)
     return worst if count == len(verdicts) else f"{worst} ({count} of {len(verdicts)} tokens)"
 
@@ -329,29 +294,3 @@ def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K
         series = torch.cat([V * phi_u, V * phi_g], -1)[settled]
         errors.append(((series - exact).norm() / exact.norm()).item())
     return np.array(errors)
-
-
-# Maps to look at
-
-# Two spins that act on each other's value, not on their gates. Rows: who is acted upon; columns: who acts.
-KINDS = {
-    "agree": [[0.0, 1.0], [1.0, 0.0]],  # each wants the sign of the other
-    "frustrated": [[0.0, 1.0], [-1.0, 0.0]],  # the first wants to agree, the second to differ
-    "alone": [[1.0, 0.0], [0.0, 1.0]],  # each holds on to its own sign
-}
-TWO_DRIVE = [0.2, 0.1, 2.0, 2.0]  # [U | G] of the two spins: weakly driven, gates 88 % open
-
-
-def random_map(gamma: float, scale: float, D: int = 32, n: int = 8, seed: int = 0) -> Layer:
-    """n tokens on D spins with random ternary couplings of size scale/sqrt(D), one gamma for all."""
-    rng = torch.Generator().manual_seed(seed)
-    z = torch.randn(n, 2 * D, generator=rng, dtype=torch.float64)
-    codes = torch.randint(-1, 2, (2 * D, D), generator=rng).double()
-    return Layer(z, codes * scale * D**-0.5, torch.full((D,), gamma, dtype=torch.float64))
-
-
-def two_spins(kind: str, gamma: float, scale: float) -> Layer:
-    """One token on two spins; see KINDS."""
-    codes = torch.tensor(KINDS[checks.choice("kind", kind, KINDS)], dtype=torch.float64)
-    w_int = torch.cat([codes * scale, torch.zeros(2, 2, dtype=torch.float64)])
-    return Layer(torch.tensor([TWO_DRIVE], dtype=torch.float64), w_int, torch.full((2,), gamma, dtype=torch.float64))

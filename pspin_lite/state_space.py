@@ -47,6 +47,7 @@ from torch.nn import functional as F
 
 from . import _backends as backends
 from . import _checks as checks
+from . import _fast_chunks as fast
 
 
 @backends.without_autocast
@@ -100,13 +101,14 @@ def chunked(
             return kernels.chunked(q, k, v, g, h, chunk)
         if backend == "triton":
             raise complaint
-    T = q.shape[1]
-    chunk = min(chunk, T)
+    chunk = min(chunk, T := q.shape[1])
     pad = -T % chunk
     args = [x.to(h.dtype) for x in (q, k, v, g)]
     if pad:
         args = [F.pad(x, (0, 0) * (x.ndim - 2) + (0, pad)) for x in args]  # k = v = 0, g = 0: no write, no decay
-    o, h = _Chunked.apply(*args, h, chunk)
+    learns = torch.is_grad_enabled() and any(x.requires_grad for x in (*args, h))
+    quick = q.device.type == "cpu" and not learns  # evaluation and prompts: the same to rounding, nothing is kept
+    o, h = fast.forward(args, h, chunk, decay_mask) if quick else _Chunked.apply(*args, h, chunk)
     return (o[:, :T] if pad else o).to(q.dtype), h
 
 
@@ -152,13 +154,11 @@ class _Chunked(torch.autograd.Function):
     @backends.without_autocast
     def backward(ctx: Any, do: Tensor, dstate: Tensor) -> tuple[Tensor | None, ...]:
         Q, K, V, Mt, Pt, h_in, from_start = ctx.saved_tensors
-        C = ctx.C
-        B, _, H, d = do.shape
+        B, _, H, d, C = *do.shape, ctx.C
         dO = _to_chunks(do, C)
         to_end = Mt[:, :, -1:]
         carry = from_start[:, -1].view(B * H, -1, 1, 1)
         dO_start = dO * from_start
-        V_end = V * to_end
 
         # The gradient of the state walks back from the last chunk to the first.
         reads = torch.bmm(Q.mT, dO_start).view(B * H, -1, d, d)
@@ -172,7 +172,7 @@ class _Chunked(torch.autograd.Function):
         dAt = dPt * Mt
         dV = torch.bmm(K, dh_out).mul_(to_end).baddbmm_(Pt, dO)
         dQ = torch.bmm(dO_start, h_in.mT)
-        dK = torch.bmm(V_end, dh_out.mT)
+        dK = torch.bmm(V * to_end, dh_out.mT)
         read = (dQ * Q).sum(-1)  # [B*H*N, C], through from_start
         wrote = (dK * K).sum(-1)  # through to_end
         dQ.baddbmm_(dAt.mT, K)

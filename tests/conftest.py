@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import faulty
 import pytest
 import torch
+from helpers import data_files
+
+import pspin_lite
+
+LONG = ("test_kernels_compile.py", "test_book.py", "test_browser.py", "test_types.py")  # a test takes 10 s and more
+
+
+def pytest_collection_modifyitems(items):
+    """The longest first, so that no worker is alone with one at the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PSPIN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        base = tmp_path_factory.getbasetemp()
+        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # a tokenizer is trained once for all
+        patch.setenv("PSPIN_CACHE", str(shared / "cache"))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def package_is_left_alone():
+    """Whatever the tests do, the package writes nothing into its own folder."""
+    folder = Path(pspin_lite.__path__[0])
+    before = data_files(folder)
+    yield
+    after = data_files(folder)
+    changed = sorted(path for path in before | after if before.get(path) != after.get(path))
+    assert not changed, f"written into the package's folder while the tests ran: {changed}"
 
 
 @pytest.fixture(autouse=True)

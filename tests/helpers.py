@@ -111,6 +111,13 @@ def copy_code(source: Path, copy: Path) -> None:
             (copy / path.name).symlink_to(path)
 
 
+def data_files(folder: Path) -> dict[str, tuple[int, int]]:
+    """Name -> size and time of every file in a folder that is no source and not Python's cache of one."""
+    paths = (path for path in folder.rglob("*") if path.suffix != ".py" and "__pycache__" not in path.parts)
+    states = {path.relative_to(folder).as_posix(): path.stat() for path in paths if path.is_file()}
+    return {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
+
+
 def plant(package: Path, file: str, right: str, wrong: str) -> str:
     """Puts a bug into a copy of a package: in `file`, `wrong` instead of `right`. Returns the file's former text."""
     text = (package / file).read_text(encoding="utf-8")

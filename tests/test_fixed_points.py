@@ -60,14 +60,14 @@ def test_ternary_weights_do_not_make_it_contract():
 @pytest.mark.parametrize(
     ("kind", "gamma", "scale", "verdict"),
     [
-        ("agree", 0.5, 1.0, fp.CONTRACTS),
+        ("agree", 0.5, 1.0, fp.SETTLES),
         ("agree", 0.5, 4.0, fp.SEVERAL),
         ("agree", -0.5, 8.0, fp.OSCILLATES),  # though its fixed points attract
-        ("frustrated", 0.5, 1.0, fp.CONTRACTS),
+        ("frustrated", 0.5, 1.0, fp.SETTLES),
         ("frustrated", 0.5, 4.0, fp.OSCILLATES),
         ("alone", 0.5, 4.0, fp.SEVERAL),
         ("alone", -0.5, 4.0, fp.OSCILLATES),
-        ("alone", 0.0, 8.0, fp.CONTRACTS),
+        ("alone", 0.0, 8.0, fp.SETTLES),
     ],
 )
 def test_verdicts_of_two_spins(kind, gamma, scale, verdict):
@@ -77,12 +77,12 @@ def test_verdicts_of_two_spins(kind, gamma, scale, verdict):
 def test_verdicts_from_what_the_starts_did():
     """settled, shrinking (the layer's own start first), points -> verdict."""
     yes, no = torch.tensor([True, True]), torch.tensor([True, False])
-    assert fp._judge(yes, yes, 1) == fp.CONTRACTS
+    assert fp._judge(yes, yes, 1) == fp.SETTLES
     assert fp._judge(yes, yes, 2) == fp.SEVERAL
     assert fp._judge(no, no, 1) == fp.ELSEWHERE
     assert fp._judge(no, yes, 1) == fp.SLOW
     assert fp._judge(~no, ~no, 1) == fp.OSCILLATES
-    assert fp._together([fp.CONTRACTS, fp.SEVERAL, fp.CONTRACTS]) == "several fixed points (1 of 3 tokens)"
+    assert fp._together([fp.SETTLES, fp.SEVERAL, fp.SETTLES]) == "several fixed points (1 of 3 tokens)"
 
 
 def test_a_map_at_the_edge_is_too_slow_to_tell():
@@ -94,7 +94,7 @@ def test_a_map_at_the_edge_is_too_slow_to_tell():
 
 def test_verdicts_of_a_random_map():
     calm = fp.examine(*fp.random_map(0.5, 0.8), K=5)
-    assert (calm.verdict, calm.settles.all(), calm.bound < 1) == (fp.CONTRACTS, True, True)
+    assert (calm.verdict, calm.settles.all(), calm.bound < 1) == (fp.SETTLES, True, True)
     some = fp.examine(*fp.random_map(0.5, 6.0), K=5)
     count = some.verdicts.count(fp.OSCILLATES)
     assert some.verdict == f"{fp.OSCILLATES} ({count} of 8 tokens)"

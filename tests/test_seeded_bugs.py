@@ -195,8 +195,8 @@ BUGS = [
     Bug(
         "last window lost",
         "data/sequences",
-        "count = -(-tokens // self.length)",
-        "count = tokens // self.length",
+        "count = -(-len(self._tokens) // self.length)",
+        "count = len(self._tokens) // self.length",
         DATA,
     ),
     Bug(
@@ -309,8 +309,8 @@ BUGS = [
     Bug(
         "rate a step behind",
         "training/loop",
-        "rate(self.cfg, self.step)",
-        "rate(self.cfg, max(0, self.step - 1))",
+        "rate(self.cfg, self.step)\n        self.optimizer.zero_grad",
+        "rate(self.cfg, max(0, self.step - 1))\n        self.optimizer.zero_grad",
         TRAIN,
     ),
     Bug("no clipping", "training/recipe", "clip_grads_with_norm_(model.parameters(), model.cfg.clip", BIG_CLIP, TRAIN),

@@ -170,6 +170,45 @@ def test_every_argument_matters():
     assert torch.equal(chunked(*long)[0], chunked(*long, chunk=128)[0])
 
 
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 90, 2, 6, 40), (1, 96, 2, 5, 24)], ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-6)], ids=str)
+def test_without_a_gradient_it_is_the_same(shape, decay, dtype, tolerance):
+    *dims, chunk = shape
+    inputs = ssm_inputs(*dims, decay, dtype=dtype)
+    before = [x.clone() for x in inputs]
+    for form in (lambda q, k, v, g, h: chunked(q, k, v, g, chunk, h), lambda q, k, v, g, h: chunked(q, k, v, g, None)):
+        expected = form(*(x.clone().requires_grad_() for x in inputs))
+        with torch.no_grad():
+            results = [form(*inputs), form(*(x.clone().requires_grad_() for x in inputs))]
+        results.append(form(*inputs))  # gradients are enabled, but nothing asks for one
+        for result in results:
+            for a, b in zip(result, expected, strict=True):
+                assert (a.requires_grad, b.requires_grad) == (False, True)
+                assert (a.shape, a.dtype) == (b.shape, b.dtype)
+                assert (a - b).norm() <= tolerance * b.norm()
+    assert all(torch.equal(x, y) for x, y in zip(inputs, before, strict=True)), "an argument was written to"
+
+
+@pytest.mark.parametrize(("T", "d"), [(2048, 88), (1024, 68)])
+@pytest.mark.parametrize("chunk", [64, 128])
+def test_without_a_gradient_float32_keeps_its_digits(T, d, chunk):
+    inputs = ssm_inputs(1, T, 2, d)
+    for single, exact in zip(
+        chunked(*(x.float() for x in inputs[:4]), chunk, inputs[4].float()), recurrent(*inputs), strict=True
+    ):
+        assert ((single - exact).norm() / exact.norm()).item() < 5e-7
+
+
+@pytest.mark.parametrize("asks", range(5))
+def test_any_argument_may_ask_for_a_gradient(asks):
+    inputs = ssm_inputs(1, 20, 1, 3)
+    inputs[asks].requires_grad_()
+    o, _ = chunked(*inputs[:4], 8, inputs[4])
+    exact = torch.autograd.grad(recurrent(*inputs)[0].sin().sum(), inputs[asks])[0]
+    assert error(torch.autograd.grad(o.sin().sum(), inputs[asks])[0], exact) < 1e-9
+
+
 @pytest.mark.parametrize("function", [recurrent, lambda q, k, v, g, h: chunked(q, k, v, g, 3, h)])
 def test_gradcheck(function):
     inputs = [x.requires_grad_() for x in ssm_inputs(1, 7, 1, 2)]

@@ -4,11 +4,13 @@ dependencies alone."""
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,17 +66,22 @@ def wheel(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory) -> Path:
+def installed(wheel, tmp_path_factory) -> Iterator[Path]:
     """A wheel of pure Python is installed by unpacking it."""
     folder = tmp_path_factory.mktemp("installed")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    return folder
+    paths = [folder, *folder.rglob("*")]
+    for path in paths:  # as in a system's Python: only root could write into it
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield folder
+    for path in paths:
+        path.chmod(0o755)
 
 
 def python(installed: Path, cwd: Path, code: str, *arguments: str, **more: str) -> subprocess.CompletedProcess:
     """Runs code in a process whose packages are the wheel's: site-packages may hold a link to the checkout, so no .pth
-    file is read (-S), and the checkout is refused by path."""
+    file is read (-S), and the checkout is refused by path. Nothing it does may leave a trace beside the packages."""
     packages = [path for path in sys.path if Path(path).name == "site-packages"]
     away = f"""
 import sys
@@ -84,10 +91,18 @@ assert {str(ROOT)!r} not in sys.path
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | more
     environment |= dict(PYTHONPATH=os.pathsep.join([str(installed), *packages]), PYTHONDONTWRITEBYTECODE="1")
     environment |= dict(OMP_NUM_THREADS="1", PSPIN_CACHE=str(cwd / "cache"))
-    return subprocess.run(
+    before = contents(installed)
+    result = subprocess.run(
         [sys.executable, "-S", "-c", away + code, *arguments],
         **dict(cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False),
     )
+    assert contents(installed) == before, "it wrote where the package is installed"
+    return result
+
+
+def contents(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Size and time of everything in it."""
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
 
 
 def test_nothing_is_left_out_of_the_wheel(wheel):
@@ -138,12 +153,50 @@ sys.exit("\\n".join(failed) or (0 if len(names) > 60 else f"only {len(names)} mo
     assert result.returncode == 0, result.stderr
 
 
-def test_commands_of_the_wheel_speak(installed, tmp_path):
-    for command, words in ((["ledger"], "would hold: "), (["train", "--help"], "usage: ")):
-        code = "import runpy; sys.argv[0] = 'pspin'; runpy.run_module('pspin_lite', run_name='__main__')"
-        result = python(installed, tmp_path, code, *command)
-        assert result.returncode == 0, result.stderr
-        assert words in result.stdout
+def test_a_command_of_the_wheel_speaks(installed, tmp_path):
+    code = "import runpy; sys.argv[0] = 'pspin'; runpy.run_module('pspin_lite', run_name='__main__')"
+    result = python(installed, tmp_path, code, "train", "--help")
+    assert result.returncode == 0, result.stderr
+    assert "usage: " in result.stdout
+
+
+# Everything that writes, as its words on the command line: what it says, and whether it can be done without a checkout
+COMMANDS = {
+    "train byte-smoke --steps 2 --corpus text.txt --out run": ("bits/byte", True),
+    "evaluate run --windows 1": ("bits per byte", True),
+    "generate byte-lite --prompt Fellow --tokens 3": ("Fellow", True),
+    "export byte-lite model.safetensors": ("header and scales", True),
+    "experiments smoke/p-spin/try-0.0032-1 --out study": ("bits/byte", True),
+    "experiments --publish --out study": ("records are published in a checkout", False),
+    "ledger": ("would hold: ", True),
+    "ledger footprint-byte": ("now: ", True),
+    "ledger --write": ("verdicts are written into a checkout", False),
+    "equations": ("looked up in a checkout", False),
+    "equations --write": ("looked up in a checkout", False),
+}
+
+
+def test_commands_that_write(installed, tmp_path):
+    """They write into the folder they are called in, or say what is missing. In one process: starting takes longer."""
+    (tmp_path / "text.txt").write_text("Fellow citizens, " + " ".join(str(i * i % 97) for i in range(400)))
+    code = """
+import contextlib, io, json
+from pspin_lite.cli import main
+results = {}
+for words in sys.argv[1:]:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = main(words.split())
+    results[words] = code, said.getvalue()
+print(json.dumps(results))
+"""
+    result = python(installed, tmp_path, code, *COMMANDS)
+    assert result.returncode == 0, result.stderr
+    for words, (code, said) in json.loads(result.stdout).items():
+        expected, possible = COMMANDS[words]
+        assert (expected in said, code) == (True, 0 if possible else 1), f"{words}: {code}, {said}"
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made >= {"run", "study", "model.safetensors"}
 
 
 def test_base_dependencies_are_enough(installed, tmp_path):

@@ -7,6 +7,7 @@ tenth of a second.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,18 +19,27 @@ from ..fixed_points import SHOWN, Examination, distinct, examine, jacobian, rand
 from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY
 from .figures.live import LiveFigure, Panel
 
-LEFT, MIDDLE, RIGHT = ((left, 0.17, 0.24, 0.69) for left in (0.065, 0.4, 0.74))
+SIZE = (7.4, 3.3)
+LEFT, RIGHT = ((left, 0.17, 0.36, 0.69) for left in (0.09, 0.61))
 STEPS = dict(xlim=(0, SHOWN), xticks=(0, 5, 10, 15, 20))
 UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
 DECADES = dict(ylim=(-9.2, 1), yticks=(-8, -6, -4, -2, 0), yticklabels=("1e-8", "1e-6", "1e-4", "0.01", "1"))
-POINTS = "spin 1 (● attracts, ○ repels)"
-SPINS = Panel(LEFT, "spins of the first token", "step n", "y", **STEPS, **UNIT)
-PORTRAIT = Panel(LEFT, "the layer's K steps, green", POINTS, "spin 2", xlim=(-1, 1), xticks=(-1, 0, 1), **UNIT)
-RESIDUAL = Panel(MIDDLE, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
-GRADIENT = Panel(RIGHT, "error of the gradient", "products in the series", "relative error", **STEPS, **DECADES)
+SPINS = Panel(LEFT, "six spins of the first token", "step n", "y", **STEPS, **UNIT)
+PORTRAIT = Panel(
+    LEFT,
+    "green: the layer, grey: other starts",
+    "spin 1, unchanged on blue (● attracts)",
+    "spin 2, unchanged on orange",
+    xlim=(-1, 1),
+    xticks=(-1, 0, 1),
+    **UNIT,
+)
+RESIDUAL = Panel(RIGHT, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
+PAIR = replace(RESIDUAL, title="residual of the layer's steps")  # of two spins, without tokens
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
+ROUNDING = (15, -8.3)  # where it is named
+NAMED = 13  # after how many steps a line bears its name
 CELLS = 41  # points on each axis, between which nullclines are drawn
-MISSING = "no fixed point reached,\nso no exact gradient"
 
 
 def all_fixed_points(z: Tensor, w_int: Tensor, gamma: Tensor, grid: int = 9) -> tuple[np.ndarray, np.ndarray]:
@@ -57,17 +67,16 @@ def beside(K: int) -> float:
     return K + 0.8 if K < SHOWN else K - 0.8
 
 
-def _common(left: Panel, found: Examination, K: int) -> LiveFigure:
-    """The second and third panel: residuals and gradient error."""
-    figure = LiveFigure((9.4, 3.1), (left, RESIDUAL, GRADIENT))
-    for t in range(found.residual.shape[1]):
-        figure.add_line(1, np.arange(1, SHOWN + 1), _log(found.residual[:, t]), BLUE, width=1.2, opacity=0.6)
+def _common(panels: tuple[Panel, Panel], found: Examination, K: int, first: str = "") -> LiveFigure:
+    """The second panel: residuals. first: name of the first token's line."""
+    figure = LiveFigure(SIZE, panels)
+    for t, changes in enumerate(_log(found.residual).T):
+        how = dict(colour=RED, width=2) if first and t == 0 else dict(colour=BLUE, width=1.2, opacity=0.6)
+        figure.add_line(1, np.arange(1, SHOWN + 1), changes, **how)
+    if first and np.isfinite(height := _log(found.residual)[NAMED, 0]):
+        figure.add_text(1, NAMED + 1, min(height + 1.2, 1), first, RED)
     figure.add_line(1, [K, K], [-9, 1], GREY, width=1, dashes=True)
     figure.add_text(1, beside(K), 1, "K", GREY)
-    if np.isnan(found.gradient_error).all():
-        figure.add_text(2, SHOWN / 2, -3.5, MISSING, RED)
-    else:
-        figure.add_line(2, np.arange(K + 1), _log(found.gradient_error), RED, dot=2)
     return figure
 
 
@@ -95,21 +104,21 @@ def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Te
 def numbers(found: Examination, K: int) -> dict[str, object]:
     """What stands beneath the picture, the widest last, so that others keep their place. Of several tokens the largest
     radius and residual."""
-    error = found.gradient_error[-1]
     return {
         "spectral radius": float(np.nanmax(found.radius)) if np.isfinite(found.radius).any() else "not found",
         "Lipschitz bound": found.bound,
         "residual at K": float(found.residual[K - 1].max()) if K else "no step",
-        "gradient error at K": float(error) if np.isfinite(error) else "no fixed point",
         "settle from the start": f"{found.settles.sum()} of {len(found.settles)}",
         "verdict": found.verdict,
     }
 
 
-def draw_map(z: Tensor, w_int: Tensor, gamma: Tensor, K: int) -> tuple[LiveFigure, dict[str, object]]:
-    """Any map: spins, residuals, gradient error."""
+def draw_map(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, first: str = "") -> tuple[LiveFigure, dict[str, object]]:
+    """Any map: spins of the first token, residuals of all. first: its name."""
     found = examine(z, w_int, gamma, K)
-    figure = _common(SPINS, found, K)
+    figure = _common((SPINS, RESIDUAL), found, K, first)
+    if z.dtype == torch.float32:
+        figure.add_text(1, *ROUNDING, "float32 rounding", GREY)
     for i, colour in zip(range(min(6, gamma.shape[0])), CYCLE, strict=False):
         figure.add_line(0, np.arange(SHOWN + 1), found.path[:, 0, i], colour)
     figure.add_line(0, [K, K], [-1, 1], GREY, width=1, dashes=True)
@@ -122,20 +131,23 @@ def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[st
 
 
 def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
-    """Two spins: phase portrait, residuals, gradient error."""
+    """Two spins: phase portrait and residuals."""
     z, w_int, damping = two_spins(kind, gamma, scale)
     found = examine(z, w_int, damping, K)
-    figure = _common(PORTRAIT, found, K)
+    figure = _common((PORTRAIT, PAIR), found, K)
     shown = portrait(figure, 0, z, w_int, damping, K)
     more = {"fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract"}
     return figure, more | numbers(found, K)
 
 
-def draw_layer(z: Tensor, w_int: Tensor, gamma: Tensor, tokens: int = 4) -> Callable[..., tuple[LiveFigure, dict]]:
-    """A function of K and of two factors, on gamma and on the couplings, for a layer's first few tokens."""
+def draw_layer(
+    z: Tensor, w_int: Tensor, gamma: Tensor, tokens: int = 4, first: str = ""
+) -> Callable[..., tuple[LiveFigure, dict]]:
+    """A function of K and of a factor on the couplings, for a layer's first few tokens; `first` is what the line of the
+    first one is called."""
     z = z[:tokens]
 
-    def draw(K: int, gamma_times: float, scale_times: float) -> tuple[LiveFigure, dict[str, object]]:
-        return draw_map(z, scale_times * w_int, gamma_times * gamma, K)
+    def draw(K: int, times: float) -> tuple[LiveFigure, dict[str, object]]:
+        return draw_map(z, times * w_int, gamma, K, first)
 
     return draw

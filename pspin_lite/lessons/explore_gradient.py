@@ -10,6 +10,7 @@ All errors are computed once; a slider of the first only looks them up.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -26,8 +27,8 @@ PLACES = (0.125, 0.17, 0.355, 0.69), (0.635, 0.17, 0.355, 0.69)
 AXES = dict(xlim=(0, MOST), xticks=(0, 5, 10, 15, 20), ylim=(-7, 1), yticks=(-6, -4, -2, 0))
 DECADES = dict(yticklabels=("1e-6", "1e-4", "0.01", "1"))
 AGAINST = "relative error of the gradient"
-STEPS = Panel(PLACES[0], "the same products, more steps", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
-PRODUCTS = Panel(PLACES[1], "the same steps, more products", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
+STEPS = Panel(PLACES[0], "products fixed at {}", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
+PRODUCTS = Panel(PLACES[1], "steps fixed at {}", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
 
 
 def errors(scale: float) -> tuple[float, np.ndarray]:
@@ -67,23 +68,31 @@ def draw_errors(scales: Sequence[float] = SCALES) -> Callable[..., tuple[LiveFig
     def draw(steps: int, products: int, scale: float) -> tuple[LiveFigure, dict[str, object]]:
         radius, table = known[scale]
         count, here = np.arange(MOST + 1), table[steps - 1, products]
-        rule = np.log10(radius ** (count + 1))
-        figure = LiveFigure((9.4, 3.3), (STEPS, PRODUCTS))
+        kept = (STEPS, products), (PRODUCTS, steps)
+        figure = LiveFigure((9.4, 3.3), tuple(replace(panel, title=panel.title.format(n)) for panel, n in kept))
         lines = (count[1:], table[:-1, products], steps), (count, table[steps - 1, :-1], products)
         for panel, (x, values, chosen) in enumerate(lines):
-            figure.add_line(panel, count, rule, GREY, width=1, dashes=True)
+            rule = radius ** (np.minimum(count, kept[panel][1]) + 1.0)  # the smaller count decides
+            figure.add_line(panel, count, np.log10(rule), GREY, width=1, dashes=True)
             figure.add_line(panel, x, np.log10(values), (BLUE, ORANGE)[panel], width=2)
             figure.add_line(panel, [chosen], [np.log10(here)], RED, width=0, dot=5)
         return figure, {
             "spectral radius": radius,
             "error": here,
+            "rule for the smaller count": radius ** (min(steps, products) + 1),
             "too few steps alone": table[steps - 1, -1],
-            "rule for the steps": radius ** (steps + 1),
             "too few products alone": table[-1, products],
-            "rule for the products": radius ** (products + 1),
         }
 
     return draw
+
+
+def gradients(function: Callable[..., Tensor], layer: fixed_points.Layer, K: int, directions: int = 20) -> Tensor:
+    """With respect to z, by `equilibrium` or `unrolled`, for random directions in place of what a loss sends back:
+    [directions, n, 2D]."""
+    spins = layer.z.chunk(2, -1)[0]
+    chosen = [fixed_points.random_direction(spins, seed) for seed in range(directions)]
+    return torch.stack([fixed_points.drive_gradient(function, layer, K, dy) for dy in chosen])
 
 
 # One spin, y = tanh(drive + feedback * y)
@@ -92,7 +101,7 @@ FEEDBACKS = (0.0, 0.5, 0.8, 0.9, 1.0, 1.1, 1.5, 2.0)
 DRIVES = (-0.8, -0.5, -0.2, -0.1, -0.02, 0.0, 0.02, 0.1, 0.2, 0.5, 0.8)
 ACROSS = dict(xlim=(-1, 1), xticks=(-1, 0, 1))
 BRANCHES = Panel(
-    PLACES[0], "fixed points and the layer's answer", "drive z", "y", **ACROSS, ylim=(-1, 1), yticks=(-1, 0, 1)
+    PLACES[0], "fixed points and the layer's answer", "drive z", "y", **ACROSS, ylim=(-1.1, 1.1), yticks=(-1, 0, 1)
 )
 ANSWER = Panel(
     PLACES[1], "implicit gradient at its answer", "drive z", "∂y / ∂z", **ACROSS, ylim=(-2, 11), yticks=(0, 5, 10)
@@ -117,16 +126,16 @@ def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, 
     inside = np.abs(drives) <= 1
     _pieces(figure, 0, drives, y, inside & ~repels, BLUE, width=2)
     _pieces(figure, 0, drives, y, inside & repels, GREY, dashes=True)
-    many = np.linspace(-0.99, 0.99, 100)  # without 0, where the answer of a strong feedback rests on the edge
+    many = np.linspace(-0.99, 0.99, 200)  # without 0, where the answer of a strong feedback rests on the edge
     values = answers(feedback, many)[1]
-    _pieces(figure, 1, many, values, values <= ANSWER.ylim[1], GREEN, width=2)
+    _pieces(figure, 1, many, values, values <= ANSWER.ylim[1], RED, width=2)
     (end,), (gradient,) = answers(feedback, np.array([drive]))
     if np.isfinite(gradient):
         reach = min(REACH, 0.4 / abs(gradient), 1 - abs(drive))
-        figure.add_line(0, [drive - reach, drive + reach], end + gradient * np.array([-reach, reach]), GREEN, width=2)
+        figure.add_line(0, [drive - reach, drive + reach], end + gradient * np.array([-reach, reach]), RED, width=2)
     if ANSWER.ylim[0] <= gradient <= ANSWER.ylim[1]:
         figure.add_line(1, [drive], [gradient], RED, width=0, dot=5)
-    figure.add_line(0, [drive], [end], RED, width=0, dot=5)
+    figure.add_line(0, [drive], [end], GREEN, width=0, dot=5)
     return figure, {
         "fixed points": 1 + 2 * _folded(feedback, drive),
         "answer y": f"{end:.2f}",

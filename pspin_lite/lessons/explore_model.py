@@ -1,14 +1,14 @@
-"""What K and gamma are worth to a model that is already trained: its loss, its steps and its words when they change.
+"""What K and the couplings are worth to a model that is already trained: loss, steps and words when they change.
 
     grid = measure(model, tokenizer, tokens, targets)      # some seconds: every point of GRID
-    Explorer(draw_grid(grid), "name", K=.., gamma_times=..)  # a slider only looks a point up: no model in sight
+    Explorer(draw_grid(grid), "name", K=.., times=..)  # a slider only looks a point up: no model in sight
 
 The pure functions behind the last widget of notebook 05. Nothing here knows of widgets, and a model is left as it was.
 
 Glossary
-    point      (K, times): micro-steps of every attractor, and a factor on its gamma. USUAL is the model as it is
+    point      (K, times): micro-steps of every attractor, a factor on its couplings. USUAL is the model as it is
     tokens     [n,T] ids of some windows of text; targets [n,T] the same one further
-    settled    relative change of a step, over all tokens together, below SETTLED
+    settled    a token whose relative change in a step has been below SETTLED
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Seen:
     """What was measured at a point."""
 
     bits: float  # a byte of the text
-    steps: tuple[int | None, ...]  # that each layer needs to settle; None: more than LIMIT
+    steps: tuple[int | None, ...]  # until half of the tokens have settled, in each layer; None: more than LIMIT
     text: str  # that follows the prompt
 
 
 class Varied(nn.Module):
-    """An attractor, trained or deployed, with other K and gamma: K [B] steps, gamma times [B], for each sequence."""
+    """An attractor, trained or deployed, with other K and couplings: K [B] steps, gamma times [B] in their place."""
 
     def __init__(self, attractor: nn.Module, K: Tensor, times: Tensor):
         super().__init__()
@@ -71,13 +71,15 @@ class Varied(nn.Module):
         return spin(z + self.attractor.w_int(self.gamma * y))
 
     def steps_to_settle(self) -> int | None:
-        """For tokens spread over the latest call, all of them with the gamma of the first sequence."""
+        """Until half of some tokens have: spread over the latest call, all with the gamma of the first sequence."""
         z = self.drive.flatten(0, -2)
         z = z[:: max(1, len(z) // SAMPLE)][None, :SAMPLE]
         y = spin(z)
+        moving = torch.ones_like(y[..., 0], dtype=torch.bool)
         for k in range(1, LIMIT + 1):
             before, y = y, self.step(y, z)
-            if (y - before).norm() < SETTLED * y.norm():
+            moving &= (y - before).norm(dim=-1) >= SETTLED * y.norm(dim=-1)
+            if 2 * moving.sum() <= moving.numel():
                 return k
         return None
 
@@ -163,7 +165,7 @@ def _check(model: LanguageModel, tokenizer: Tokenizer, points: Sequence[Point]) 
 
 
 def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tuple[LiveFigure, dict[str, object]]]:
-    """A function of K and gamma_times over what `measure` found: a lookup and a few lines."""
+    """A function of K and times over what `measure` found: a lookup and a few lines."""
     if usual not in grid:
         raise checks.wrong("grid", f"no point {usual}", "one with the model as it is, to compare with")
     Ks, factors = (sorted({point[i] for point in grid}) for i in (0, 1))
@@ -173,7 +175,7 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     ticks = tuple(round(low + 0.1 * i, 1) for i in range(round(10 * (high - low)) + 1))
     title, place = "loss, a line for each factor (blue: your choice)", (0.075, 0.17, 0.40, 0.69)
     loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
-    title, place = f"steps until a step changes less than {100 * SETTLED:g}%", (0.625, 0.17, 0.355, 0.69)
+    title, place = f"steps until half the tokens settle to {100 * SETTLED:g}%", (0.625, 0.17, 0.355, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
     steps = Panel(
         place, title, "layer", "steps (○: trained model)", **axis, yticklabels=("0", "10", "20", "30", "more")
@@ -181,17 +183,17 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
 
     ends = _apart({factor: grid[max(k for k, f in grid if f == factor), factor].bits for factor in factors}, high - low)
 
-    def draw(K: int, gamma_times: float) -> tuple[LiveFigure, dict[str, object]]:
-        if (K, gamma_times) not in grid:
-            came = f"({K!r}, {gamma_times!r})"
-            raise checks.wrong("K, gamma_times", came, f"K one of {Ks} and gamma_times one of {factors}")
-        now, before = grid[K, gamma_times], grid[usual]
+    def draw(K: int, times: float) -> tuple[LiveFigure, dict[str, object]]:
+        if (K, times) not in grid:
+            came = f"({K!r}, {times!r})"
+            raise checks.wrong("K, times", came, f"K one of {Ks} and times one of {factors}")
+        now, before = grid[K, times], grid[usual]
         figure = LiveFigure((9.4, 3.1), (loss, steps))
         for factor in factors:
             here = [k for k in Ks if (k, factor) in grid]
-            how = dict(width=2.2, dot=2) if factor == gamma_times else dict(width=1, opacity=0.5)
+            how = dict(width=2.2, dot=2) if factor == times else dict(width=1, opacity=0.5)
             line = [grid[k, factor].bits for k in here]
-            colour = BLUE if factor == gamma_times else GREY
+            colour = BLUE if factor == times else GREY
             figure.add_line(0, here, line, colour, **how)
             figure.add_text(0, 1.06 * Ks[-1], ends[factor], f"× {factor:.1f}", colour)
         figure.add_line(0, [K], [now.bits], RED, width=0, dot=5)

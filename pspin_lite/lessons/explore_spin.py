@@ -7,7 +7,7 @@ from math import tanh
 
 import numpy as np
 
-from .figures import GREEN, GREY, SKY
+from .figures import BLUE, GREEN, GREY
 from .figures.diagram import INK
 from .figures.live import LiveFigure, Panel
 
@@ -47,13 +47,16 @@ def fixed_point(coupling: float, gamma: float) -> float:
 
 def draw_spin(coupling: float, gamma: float) -> tuple[LiveFigure, dict[str, object]]:
     """Left the values; right the curve (blue), where before = after (dashed), the way between them (green), and the
-    fixed point (hollow), reached or not."""
+    fixed point (hollow), reached or not. The curve's name is above it where it rises, below it where it falls."""
     y = path(coupling, gamma)
     figure = LiveFigure((7.4, 3.6), (VALUES, CURVE))
     figure.add_line(0, np.arange(STEPS + 1), y, GREEN, dot=2)
     before = np.linspace(-1, 1, 81)
     figure.add_line(1, [-1, 1], [-1, 1], GREY, width=1, dashes=True)
-    figure.add_line(1, before, np.tanh(DRIVE + coupling * gamma * before), SKY, width=2)
+    figure.add_text(1, -0.05, -0.5, "after = before", GREY)
+    figure.add_line(1, before, np.tanh(DRIVE + coupling * gamma * before), BLUE, width=2)
+    height = 0.97 if coupling >= 0 else tanh(DRIVE - 0.25 * coupling * gamma) - 0.06
+    figure.add_text(1, -0.6, height, "after a step", BLUE)
     figure.add_line(1, np.repeat(y, 2)[:-1], np.repeat(y, 2)[1:], GREEN, width=1.3)
     at = fixed_point(coupling, gamma)
     figure.add_line(1, [at], [at], INK, width=0, dot=3.5, filled=False)
@@ -64,5 +67,5 @@ def draw_spin(coupling: float, gamma: float) -> tuple[LiveFigure, dict[str, obje
         "fixed point": f"{at:.3f}",
         "y after 5 steps": f"{y[5]:.3f}",
         "last change": changes[-1],
-        "settled": f"from step {first} on" if first <= STEPS else f"not within {STEPS} steps",
+        f"changes by less than {SETTLED:g}": f"from step {first} on" if first <= STEPS else f"not within {STEPS} steps",
     }

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def break_even(head_width: int) -> float:
     """Tokens after which keys and values, 2 T D numbers, are more than a state of D d."""
     return head_width / 2
-
-
-def times_read(m: int, tile: int) -> float:
-    """How many programs of a tiled m x m product load the same number of the left matrix."""
-    return m / tile
-
-
-def percent_busy(programs: int, multiprocessors: int) -> float:
-    return 100 * min(1, programs / multiprocessors)
-
-
-def percent_wasted(d: int, block: int) -> float:
-    """Of a block x block state of which d x d numbers are needed."""
-    return 100 * (1 - (d / block) ** 2)
 
 
 def unfused_over_fused(C: int, d: int) -> float:
@@ -33,3 +21,10 @@ def tokens_over_walk(T: int, d: int) -> float:
     """Numbers moved if the state travels at every token, over those of a walk that loads and stores it once."""
     inputs = 4 * T * d + T  # q, k, v, o, g
     return (inputs + 2 * T * d * d) / (inputs + 2 * d * d)
+
+
+def state_after(h: float, decays: Sequence[float]) -> float:
+    """A state of one number, after tokens with these decays whose keys and values are 1."""
+    for decay in decays:
+        h = decay * h + 1
+    return h

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from pspin_kernels import runtime  # isort: skip  # noqa: F401  (first: it decides how kernels run)
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from .. import state_space
 
 
 @triton.jit
@@ -83,3 +85,41 @@ def compare_all(what: str, mine: dict[str, Tensor], reference: dict[str, Tensor]
         error = (mine[name] - expected).abs().max() / expected.abs().max()
         assert error <= tolerance, f"{what}: {name} is off by {error:.1e} of its largest entry"
     print(f"✓ {what}: {', '.join(reference)}")
+
+
+def compare_operands(
+    guess: Sequence[str] | None, tensors: Mapping[str, Tensor], walk: Callable, rest: Sequence, expected: Tensor
+) -> None:
+    """Says whether the tensors that the reader names give what is expected, as walk(*tensors, *rest)[0]."""
+    if guess is None:
+        print("no guess yet: type three names in place of None and run the cell again")
+    else:
+        error = (walk(*(tensors[name] for name in guess), *rest)[0] - expected).abs().max()
+        print("yes, that is it" if error < 1e-10 else f"no, off by up to {error:.1f}")
+
+
+STRENGTHS = (0.1, 0.5, 1, 2, 3, 4, 5, 10, 15, 20, 40, 80)
+
+
+def decay_gradients(
+    shortcut: Callable, strengths: Sequence[float] = STRENGTHS, T: int = 64, d: int = 16
+) -> dict[float, tuple[Tensor, dict[str, Tensor]]]:
+    """The gradients of all gates when every log decay is -strength: the reference, by the recurrence in float64, and
+    in float32 by shortcut(q, k, dq, dk), with and without rounding of dq and dk, and by the package's sums."""
+    numbers = torch.randn(4, T, d, generator=torch.Generator().manual_seed(1), device="cpu")
+    q, k, v, do = numbers.to(torch.get_default_device())
+    chunked = heads_first(state_space.chunked, chunk=16, backend="torch")
+    samples = {}
+    for strength in strengths:
+        inputs = (q, k, v, torch.full((T,), -float(strength)), torch.zeros(d, d))
+        inputs64 = [x.double() for x in inputs]
+        reference = differentiate(heads_first(state_space.recurrent), inputs64, do.double(), inputs64[-1])["dg"]
+        grads = differentiate(chunked, inputs, do, inputs[-1])
+        dq, dk = grads["dq"], grads["dk"]
+        methods = {
+            "shortcut, ∂q and ∂k in bfloat16": shortcut(q, k, dq.bfloat16(), dk.bfloat16()),
+            "shortcut, float32": shortcut(q, k, dq, dk),
+            "sums (ours), float32": grads["dg"],
+        }
+        samples[strength] = reference, methods
+    return samples

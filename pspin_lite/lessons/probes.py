@@ -1,5 +1,5 @@
-"""Measurements of notebook 10 that take more lines than a lesson has: models that count, as yardsticks; where a trained
-network spends its bits; how much its gates let through.
+"""Measurements of notebooks 09 and 10 that take more lines than a lesson has: splits that leak; models that count, as
+yardsticks; where a trained network spends its bits; how much its gates let through.
 
 A counting model of order n predicts a byte from the n bytes before it, by what followed them in the text it has read.
 Long contexts are often new, so each order leans on the one below (Witten and Bell, 1991):
@@ -23,6 +23,19 @@ from ..data.sequences import Packed
 from ..language_model import LanguageModel
 
 LETTERS = list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def leaks(passages: Sequence[np.ndarray], splits: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+    """For each split, two masks (validation, training) over the documents: per cent of the validation's passages that
+    are in training too. passages: those of each document, as numbers."""
+    _, ids = np.unique(np.concatenate(passages), return_inverse=True)
+    owner = np.repeat(np.arange(len(passages)), [len(one) for one in passages])
+    shares = []
+    for valid, train in splits:
+        seen = np.zeros(ids.max() + 1, bool)
+        seen[ids[train[owner]]] = True
+        shares.append(100 * seen[ids[valid[owner]]].mean())
+    return shares
 
 
 def grams(text: np.ndarray, n: int) -> np.ndarray:

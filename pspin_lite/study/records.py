@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 import statistics
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .. import _checks as checks
 from .. import _files as files
-from . import networks
+from . import intervals, networks
 from . import store as stores
+from .intervals import Difference, Spread
 from .store import Store
 from .store import using as using
 
+SPLITS = ("held-out", "recent")  # both decide
 SPLIT = "held-out"  # whole speeches, spread over the years, that no model was trained on
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # two-sided 5% point of Student's t, by number of pairs
 
@@ -124,26 +125,29 @@ def spread(values: dict[int, float]) -> float:
     return float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else math.nan
 
 
-@dataclass(frozen=True)
-class Difference:
-    """a - b over the seeds that both have; with the same alphabet and batch size they have read the same sequences in
-    the same order."""
-
-    mean: float
-    half_width: float  # of its 95% interval
-    pairs: int
-
-    @property
-    def clear(self) -> bool:
-        """Zero lies outside the interval."""
-        return abs(self.mean) > self.half_width
-
-
 def difference(a: dict[int, float], b: dict[int, float]) -> Difference:
+    """From the pairs of runs with the same seed alone: what two networks tell without a group around them. Verdicts
+    rest on `compare`."""
     each = np.array([a[n] - b[n] for n in a if n in b])
     if len(each) < 2:
         return Difference(float(each.mean()) if len(each) else math.nan, math.inf, len(each))
     return Difference(float(each.mean()), float(T_95[len(each)] * each.std(ddof=1) / math.sqrt(len(each))), len(each))
+
+
+def group_spread(group: str, split: str = SPLIT) -> Spread:
+    """Of bits per byte, over the networks of a group that have all their full runs. It is not noted as read: a claim
+    is about the networks that it compares."""
+    with using(preferred=preferred()):
+        every = [bits(group, arm.name, split) for arm in networks.GROUPS[group]]
+    return intervals.pooled(runs for runs in every if len(runs) == len(networks.SEEDS))
+
+
+def compare(one: tuple[str, str], other: tuple[str, str], split: str = SPLIT, family: int = 1) -> Difference:
+    """The difference of two networks, each given by group and name, in final bits per byte. Its interval is from the
+    variance within networks, pooled over their groups (intervals.py)."""
+    a, b = bits(*one, split), bits(*other, split)
+    spread, others = group_spread(one[0], split), group_spread(other[0], split)
+    return intervals.difference(a, b, spread, None if one[0] == other[0] else others, family)
 
 
 def row(group: str, arm: str, split: str = SPLIT) -> dict[str, float] | None:

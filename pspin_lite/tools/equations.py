@@ -2,21 +2,12 @@
 docstring, the test that checks it carries `@pytest.mark.eq("<identifier>")`; tests/tools/test_equations.py fails when
 either is missing.
 
-docs/equations.md is written from this file and from the code and the tests, docs/letters.md from letters.py: `make
-docs`.
+equation_map.py finds both, and writes docs/equations.md from all three.
 """
 
 from __future__ import annotations
 
-import ast
-import re
 from dataclasses import dataclass
-from pathlib import Path
-
-from . import letters
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "equations.md"
 
 
 @dataclass(frozen=True)
@@ -31,6 +22,16 @@ class Equation:
     def typeset(self) -> bool:
         """A formula, and not a statement in words or a table."""
         return self.formula.startswith("$")
+
+
+@dataclass(frozen=True)
+class Silence:
+    """What the paper does not say, what we do, why, and where that is in our code."""
+
+    on: str
+    we: str
+    because: str
+    where: str
 
 
 GATED, SPIN, IMPLICIT = "2.1.1 gated state spaces", "2.1.2 gated attractors", "2.1.3 exact implicit gradients"
@@ -162,145 +163,56 @@ EQUATIONS = (
     ),
 )
 
-SILENT = (  # what the paper does not say, what we do, why, where
-    (
-        "Initialisation of matrices",
-        "normal, standard deviation gain / √fan-in, with separate gains for dense and ternary matrices",
-        "keeps activations of order one at every width; the gains are configuration, so that comparisons can tune "
-        "them alike",
-        "config.py, `gain`, `ternary_gain`; language_model.py, `init_weights`",
+SILENT = (
+    Silence(
+        on="Initialisation of matrices",
+        we="normal, standard deviation gain / √fan-in, with separate gains for dense and ternary matrices",
+        because="keeps activations of order one at every width; the gains are configuration, so that comparisons can "
+        "tune them alike",
+        where="config.py, `gain`, `ternary_gain`; language_model.py, `init_weights`",
     ),
-    (
-        "Initialisation of the embedding",
-        "normal, standard deviation 0.02",
-        "it is the output head too, and the first loss should be about $\\log N$",
-        "language_model.py, `init_weights`",
+    Silence(
+        on="Initialisation of the embedding",
+        we="normal, standard deviation 0.02",
+        because="it is the output head too, and the first loss should be about $\\log N$",
+        where="language_model.py, `init_weights`",
     ),
-    (
-        "Start of γ_param",
-        "0.1, that is γ = 0.05",
-        "at 0 the couplings W_int have no gradient at all; small values start well inside contraction",
-        "config.py, `gamma_start`",
+    Silence(
+        on="Start of γ_param",
+        we="0.1, that is γ = 0.05",
+        because="at 0 the couplings W_int have no gradient at all; small values start well inside contraction",
+        where="config.py, `gamma_start`",
     ),
-    (
-        "Bias of the gate",
-        "none: a fresh head keeps about one half from token to token",
-        "the paper's parameter counts leave no room for one",
-        "model.py, `StateSpace`",
+    Silence(
+        on="Bias of the gate",
+        we="none: a fresh head keeps about one half from token to token",
+        because="the paper's parameter counts leave no room for one",
+        where="model.py, `StateSpace`",
     ),
-    ("Betas of AdamW", "(0.9, 0.999)", "PyTorch's default, the likeliest reading of “AdamW”", "config.py, `betas`"),
-    (
-        "Which weights decay",
-        "matrices, the embedding among them; not norms and γ_param",
-        "decay on γ_param would pull the attractor towards K = 0, and a verdict on the attractor would be one on the "
-        "optimizer",
-        "config.py, `decay_vectors`",
+    Silence(
+        on="Betas of AdamW",
+        we="(0.9, 0.999)",
+        because="PyTorch's default, the likeliest reading of “AdamW”",
+        where="config.py, `betas`",
     ),
-    (
-        "Schedule of the baseline",
-        "100 steps of warm-up and 500 of cosine in its 1,000",
-        "the p-Spin schedule (500 + 1,000) does not fit into 1,000 steps",
-        "config.py, `transformer-paper`",
+    Silence(
+        on="Which weights decay",
+        we="matrices, the embedding among them; not norms and γ_param",
+        because="decay on γ_param would pull the attractor towards K = 0, and a verdict on the attractor would be one "
+        "on the optimizer",
+        where="config.py, `decay_vectors`",
     ),
-    (
-        "State at a document boundary",
-        "carried over, unless the caller sets the log decay to −∞ there",
-        "the paper packs documents and says nothing; the functions support an exact reset, the model offers no "
+    Silence(
+        on="Schedule of the baseline",
+        we="100 steps of warm-up and 500 of cosine in its 1,000",
+        because="the p-Spin schedule (500 + 1,000) does not fit into 1,000 steps",
+        where="config.py, `transformer-paper`",
+    ),
+    Silence(
+        on="State at a document boundary",
+        we="carried over, unless the caller sets the log decay to −∞ there",
+        because="the paper packs documents and says nothing; the functions support an exact reset, the model offers no "
         "argument for it yet",
-        "state_space.py, `decay_mask`",
+        where="state_space.py, `decay_mask`",
     ),
 )
-
-
-def in_code(root: Path = ROOT) -> dict[str, list[str]]:
-    """identifier -> places "file, function" whose text names it."""
-    places: dict[str, list[str]] = {}
-    for path in [*_files(root / "kernels", "*.py"), *_files(root / "pspin_lite", "*.py")]:
-        if path.name == "equations.py":
-            continue
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        for number, line in enumerate(text.splitlines(), 1):
-            for name in re.findall(r"Eq\. ([a-z]+(?:-[a-z]+)*)", line):
-                place = f"{path.relative_to(root).as_posix()}, {_around(tree, number)}"
-                if place not in places.setdefault(name, []):
-                    places[name].append(place)
-    return places
-
-
-def in_tests(root: Path = ROOT) -> dict[str, list[str]]:
-    """identifier -> tests "file, function" that carry its mark."""
-    places: dict[str, list[str]] = {}
-    for path in _files(root / "tests", "test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for mark in getattr(node, "decorator_list", []):
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.eq":
-                    for argument in mark.args:
-                        places.setdefault(ast.literal_eval(argument), []).append(f"{path.name}, {node.name}")
-    return places
-
-
-def _files(folder: Path, pattern: str) -> list[Path]:
-    """In order. A folder that has moved is an error, not a folder without equations."""
-    paths = sorted(folder.rglob(pattern))
-    if not paths:
-        raise FileNotFoundError(f"{folder}: no {pattern} in it, so no equation could be looked for")
-    return paths
-
-
-def _around(tree: ast.Module, line: int) -> str:
-    """The dotted name of the innermost function or class around a line."""
-    names, node = [], tree
-    while True:
-        inner = [
-            child
-            for child in ast.walk(node)
-            if child is not node
-            and isinstance(child, ast.FunctionDef | ast.ClassDef)
-            and child.lineno <= line <= (child.end_lineno or 0)
-        ]
-        if not inner:
-            return ".".join(names) or "module"
-        node = max(inner, key=lambda child: (child.end_lineno or 0) - child.lineno)
-        names.append(node.name)
-
-
-def page() -> str:
-    code, tests = in_code(), in_tests()
-    lines = [
-        "# The paper's equations, the code and the tests",
-        "",
-        "Every equation of the paper in [our letters](letters.md), with the code that computes it and the tests that "
-        "check it. Numbers count the paper's displayed equations; “text” means running text, an algorithm or a table. "
-        "In the code, search for `Eq. <identifier>`. Written by `make docs` from `pspin_lite/tools/equations.py`.",
-        "",
-        "| # | identifier | paper | formula | code | tests |",
-        "|---|---|---|---|---|---|",
-    ]
-    for eq in EQUATIONS:
-        cells = [", ".join(_link(place) for place in places.get(eq.id, [])) for places in (code, tests)]
-        lines.append(_row(str(eq.number or "text"), f"`{eq.id}`", eq.where, eq.formula, *cells))
-    lines += ["", "## Where we depart from the paper", "", "| identifier | how and why |", "|---|---|"]
-    lines += [_row(f"`{eq.id}`", eq.departure) for eq in EQUATIONS if eq.departure]
-    lines += ["", "## Where the paper is silent", "", "| on | we | because | where |", "|---|---|---|---|"]
-    lines += [_row(*silence) for silence in SILENT]
-    return "\n".join(lines) + "\n"
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _link(place: str) -> str:
-    path, name = place.split(", ")
-    return f"`{path.removeprefix('pspin_lite/')}` `{name}`"
-
-
-def main(write: bool) -> int:
-    if write:
-        for path, text in ((PAGE, page()), (letters.PAGE, letters.page())):
-            path.write_text(text, encoding="utf-8")
-            print(f"wrote {path.relative_to(ROOT)}")
-    else:
-        print(page())
-    return 0

@@ -16,10 +16,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import _checks as checks
 from .. import _files as files
 from .. import config, fixed_points
-from ..data import tokenizers as tokenizing
 from ..model import Attractor
 from ..variants import build
 from . import branches, checkpoint, distributed, evaluation, gradient_noise, interrupts, nonfinite, recipe
@@ -78,7 +76,7 @@ class Trainer:
         if self.world.first:
             kept = self.run.folder / "tokenizer.json"
             if not kept.exists():
-                choose_tokenizer(self.cfg, self.settings).save(kept)
+                self.settings.open_tokenizer(self.cfg).save(kept)
             data = self.run.data()  # fills the caches that the other processes read
             self.keep({split: one.identity() for split, one in data.items()})
         self.world.wait()
@@ -164,19 +162,18 @@ class Trainer:
         batch = batch.to(self.device, non_blocking=True)
         rate = recipe.learning_rate(self.cfg, self.step)
         self.optimizer.zero_grad()
-        norm = math.nan
+        loss = norm = math.nan
         try:
-            loss = self.backward(batch)
-            norm = recipe.gradient_norm(self.model)
+            mean_loss, total_norm = self.backward(batch), recipe.gradient_norm(self.model)
+            loss, norm = torch.stack([mean_loss, total_norm]).tolist()  # the host waits for the device: here alone
         except ValueError:  # the model itself may notice a number that is not finite, before the loss is there
             if nonfinite.first(self.model, batch[:, :-1], batch[:, 1:]) is None:
                 raise
-            loss = math.nan
         values = dict(loss=loss, rate=rate, norm=norm)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self.give_up(batch, values)
         steps = self.attractor_steps()
-        recipe.finish_step(self.model, self.optimizer, rate, norm)
+        recipe.finish_step(self.model, self.optimizer, rate, total_norm)
         self.step += 1
         self.recorded = set()
         tokens = self.cfg.batch * self.cfg.context
@@ -189,7 +186,7 @@ class Trainer:
             self.run.record("step", self.step, **values, **more, tokens=self.tokens, seconds=round(self.seconds, 4))
         self.progress.step(loss, norm, tokens / seconds, steps)
 
-    def backward(self, batch: Tensor) -> float:
+    def backward(self, batch: Tensor) -> Tensor:
         """Adds up gradients of the mean loss over all sequences of all processes; returns that loss."""
         total = torch.zeros((), device=self.device)
         pieces = batch.split(self.micro)
@@ -200,7 +197,7 @@ class Trainer:
                     loss = self.loss(piece[:, :-1], piece[:, 1:]) * (len(piece) / len(batch))
                 loss.backward()
             total += loss.detach()
-        return self.world.sum(total).item() / self.world.size
+        return self.world.sum(total) / self.world.size
 
     def give_up(self, batch: Tensor, values: dict) -> None:
         """The parameters are still those before this step."""
@@ -215,7 +212,7 @@ class Trainer:
 
     def attractor_steps(self) -> float | None:
         reports = [layer.report for layer in fixed_points.attractors(self.model) if isinstance(layer, Attractor)]
-        return sum(float(report.forward) for report in reports) / len(reports) if reports else None
+        return float(sum(report.forward for report in reports)) / len(reports) if reports else None
 
     def cfg_tol(self) -> float | None:
         return getattr(self.cfg, "tol", None)
@@ -299,15 +296,3 @@ class Trainer:
         for split, score in scores.items():
             figures = ", ".join(f"{score[name]:.4f} {name.replace('_', ' ')}" for name in FIGURES)
             self.progress.say(f"{split}, {score['bytes']:,} bytes: {figures}")
-
-
-def choose_tokenizer(cfg: config.Config, settings: Settings) -> tokenizing.Tokenizer:
-    """None: by the vocabulary. A tokenizer with fewer ids than the model leaves some of them unused, with more it
-    cannot serve."""
-    name = settings.tokenizer or {256: "bytes", 49152: "smollm2"}.get(cfg.vocab, "bpe")
-    # 49152 merges do not exist in the embedded corpus; a paper's preset run without a hub takes the usual 8192
-    vocab = 8192 if name == "bpe" and cfg.vocab == 49152 else cfg.vocab
-    tokenizer = tokenizing.open(name, corpus=settings.corpus, vocab=vocab)
-    if tokenizer.vocab > cfg.vocab:
-        raise checks.wrong("tokenizer", f"{name} with {tokenizer.vocab} ids", f"at most {cfg.vocab}, the model's vocab")
-    return tokenizer

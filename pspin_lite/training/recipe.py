@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import _checks as checks
 from ..config import Config
@@ -48,15 +49,15 @@ def learning_rate(cfg: Config, step: int) -> float:
     return cfg.lr * (cfg.min_ratio + (1 - cfg.min_ratio) * (1 + math.cos(math.pi * progress)) / 2)
 
 
-def gradient_norm(model: LanguageModel) -> float:
-    """The global norm of the gradients, before clipping."""
-    return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]).item()
+def gradient_norm(model: LanguageModel) -> Tensor:
+    """The global norm of the gradients, before clipping: a scalar."""
+    return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
 
 
-def finish_step(model: LanguageModel, optimizer: torch.optim.Optimizer, rate: float, norm: float) -> None:
+def finish_step(model: LanguageModel, optimizer: torch.optim.Optimizer, rate: float, norm: Tensor) -> None:
     """From gradients to new parameters: clips gradients of global norm `norm`, and takes the step at learning rate
     `rate`."""
     for group in optimizer.param_groups:
         group["lr"] = rate
-    torch.nn.utils.clip_grads_with_norm_(model.parameters(), model.cfg.clip, torch.tensor(norm))
+    torch.nn.utils.clip_grads_with_norm_(model.parameters(), model.cfg.clip, norm)
     optimizer.step()

@@ -1,4 +1,4 @@
-"""A training run is a folder that says by itself what was done, on what, and what came out of it.
+"""The folder of a training run, which says by itself what was done, on what, and what came out: read, written, locked.
 
     config.json          the model's configuration and the settings of the training
     environment.json     versions, device, threads, commit, of each time the run was started or taken up again

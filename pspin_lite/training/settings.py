@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _checks as checks
-from ..data import sequences
+from ..config import Config
+from ..data import sequences, tokenizers
 
 COUNTS = ("micro_batch", "validate_every", "validate_tokens", "final_tokens", "checkpoint_every", "probe_every")
 
@@ -34,3 +35,15 @@ class Settings:
         checks.choice("order", self.order, sequences.ORDERS)
         if not isinstance(self.corpus, str):
             raise checks.wrong("corpus", repr(self.corpus), "a name or a path, as a string")
+
+    def open_tokenizer(self, cfg: Config) -> tokenizers.Tokenizer:
+        """For a model of this configuration. One with fewer ids than the model leaves some of them unused, one with
+        more cannot serve."""
+        name = self.tokenizer or {256: "bytes", 49152: "smollm2"}.get(cfg.vocab, "bpe")
+        # 49152 merges do not exist in the embedded corpus; a paper's preset run without a hub takes the usual 8192
+        vocab = 8192 if name == "bpe" and cfg.vocab == 49152 else cfg.vocab
+        tokenizer = tokenizers.open(name, corpus=self.corpus, vocab=vocab)
+        if tokenizer.vocab > cfg.vocab:
+            came, expected = f"{name} with {tokenizer.vocab} ids", f"at most {cfg.vocab}, the model's vocab"
+            raise checks.wrong("tokenizer", came, expected)
+        return tokenizer

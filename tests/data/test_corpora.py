@@ -24,7 +24,7 @@ from pspin_lite.data import corpora
 
 
 def texts(corpus, split) -> list[str]:
-    return list(corpus.documents(split)["text"])
+    return [row["text"] for row in corpus.rows(split)]
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +240,7 @@ def test_names_and_splits_are_checked(sotu, tmp_path):
     with pytest.raises(ValueError, match=r"\.txt, \.jsonl, \.parquet"):
         ps.corpora.open(tmp_path)
     with pytest.raises(ValueError, match="did you mean 'held-out'"):
-        sotu.documents("held_out")
+        next(sotu.rows("held_out"))
     assert ps.corpora.open(sotu) is sotu
 
 
@@ -271,7 +271,7 @@ def test_fineweb_is_the_papers_call(fineweb, capfd):
     assert len(valid) == 500
     train = list(fineweb.shuffled(1337, epoch=0))
     assert train == [text for text in paper if text not in set(valid)]
-    assert sorted(train) == sorted(row["text"] for row in fineweb.documents("train"))
+    assert sorted(train) == sorted(row["text"] for row in fineweb.rows("train"))
     second = list(fineweb.shuffled(1337, epoch=1))
     assert second != train
     assert sorted(second) == sorted(train)
@@ -315,7 +315,7 @@ def test_fineweb_from_the_hub_reads_one_commit_and_records_it(tmp_path, monkeypa
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     monkeypatch.setattr(datasets, "load_dataset", played)
     corpus = ps.corpora.open("fineweb-edu")
-    next(iter(corpus.documents("train")))
+    next(corpus.rows("train"))
     assert set(asked) == {("HuggingFaceFW/fineweb-edu", "sample-10BT", "c0ffee")}
     assert corpus.identity()["repository"] == "HuggingFaceFW/fineweb-edu"
     assert corpus.identity()["revision"] == "c0ffee"

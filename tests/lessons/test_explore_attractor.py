@@ -51,8 +51,8 @@ def test_layer_of_any_model(form, tmp_path, monkeypatch):
         model(tokens)
     handle.remove()
     assert torch.allclose(attractor.unrolled(z, w_int, gamma, 5), seen[0].reshape(14, -1), atol=within)
-    _, numbers = ea.draw_layer(z, w_int, gamma)(K=5, gamma_times=1.0, scale_times=1.0)
-    assert numbers["verdict"] == fixed_points.CONTRACTS
+    _, numbers = ea.draw_layer(z, w_int, gamma)(K=5, times=1.0)
+    assert numbers["verdict"] == fixed_points.SETTLES
 
 
 DRAWN = {
@@ -73,7 +73,7 @@ def test_pictures_show_what_was_found(name):
     axes = figure.still().axes
     assert [a.get_title() for a in axes] == [p.title for p in figure.panels]
     assert sum(len(a.lines) for a in axes) == len(figure.lines)
-    assert ("no fixed point reached" in text) == (numbers["gradient error at K"] == "no fixed point")
+    assert numbers["verdict"].startswith(dict(random="settles", wild="oscillates", two="several")[name])
     assert draw(**values)[0].svg() == text, "the same input gives the same picture"
 
 
@@ -97,10 +97,10 @@ def test_numbers_follow_the_sliders():
     def read(name):
         return re.search(f'data-name="{name}">([^<]*)<', found.numbers.value)[1]
 
-    assert read("verdict") == "contracts"
-    before = float(read("residual at K")), float(read("gradient error at K"))
+    assert read("verdict") == "settles"
+    before = float(read("residual at K"))
     found.controls["K"].value = 9
-    assert (float(read("residual at K")), float(read("gradient error at K"))) < before
+    assert float(read("residual at K")) < before
     bound = float(read("Lipschitz bound"))
     found.controls["gamma"].value = 0.25
     assert float(read("Lipschitz bound")) == pytest.approx(bound / 2, rel=0.01)
@@ -114,7 +114,7 @@ def test_a_redraw_draws_no_axes(monkeypatch):
     text = torch.tensor([list(b"The state of the Union")])
     layer = ea.draw_layer(*fixed_points.layers(ps.load("byte-lite").model, text)[3])
     calls = [lambda draw=draw, values=values: draw(**values)[0].svg() for draw, values in DRAWN.values()]
-    calls += [lambda times=times: layer(20, times, times)[0].svg() for times in (1.0, 10.0)]
+    calls += [lambda times=times: layer(20, times)[0].svg() for times in (1.0, 100.0)]
     before = [call() for call in calls]
     monkeypatch.setattr(live, "_axes", None)
     assert [call() for call in calls] == before
@@ -133,6 +133,10 @@ def test_what_notebook_05_answers_about_its_sliders():
     below, above = (two("frustrated", 0.5, scale) for scale in (2.2, 2.3))
     assert below["spectral radius"] < 1 < above["spectral radius"]
     assert (below["verdict"], above["verdict"]) == (fixed_points.SLOW, fixed_points.OSCILLATES)
+    frustrated = fixed_points.two_spins("frustrated", 0.5, 4.0)
+    late, half, later = (attractor.unrolled(*frustrated, K) for K in (400, 402, 404))
+    assert torch.allclose(later, late), "back after four steps"
+    assert not torch.allclose(half, late, atol=0.1), "and not after two"
     below, above = (ea.draw_random(5, 0.5, scale)[1]["residual at K"] for scale in (2.3, 2.4))
     assert below < 0.01 <= above
 
@@ -140,8 +144,15 @@ def test_what_notebook_05_answers_about_its_sliders():
 def test_what_notebook_05_says_about_the_last_layer_of_the_shipped_model():
     run = ps.load("byte-lite")
     window = next(iter(run.data()["recent"].windows(1)))[0]
-    draw = ea.draw_layer(*fixed_points.layers(run.model, window, sample=4)[3])
-    numbers = {times: draw(K=5, gamma_times=times, scale_times=times)[1] for times in (1, 3, 10)}
+    draw = ea.draw_layer(*fixed_points.layers(run.model, window, sample=4)[3], first="first byte")
+    numbers = {times: draw(K=5, times=times)[1] for times in (1, 10, 100)}
     assert [one["settle from the start"] for one in numbers.values()] == ["4 of 4", "4 of 4", "2 of 4"]
     assert round(numbers[1]["spectral radius"], 2) == 0.79
-    assert numbers[3]["Lipschitz bound"] == pytest.approx(9 * numbers[1]["Lipschitz bound"], rel=1e-4)
+    assert numbers[10]["Lipschitz bound"] == pytest.approx(10 * numbers[1]["Lipschitz bound"], rel=1e-4)
+    figure = draw(K=5, times=1)[0]
+    x, y = next((x, y) for panel, x, y, text, _ in figure.texts if (panel, text) == (1, "first byte"))
+    above, *below = (
+        line.y[int(x) - 1] for line in figure.lines if line.panel == 1 and len(line.y) == fixed_points.SHOWN
+    )
+    assert above < y < above + 2, "the name is just above its line"
+    assert above > max(below) + 1, "which is the slowest by far"

@@ -20,6 +20,16 @@ def test_the_diagonal_is_the_layers_own_error():
     assert (table[4, -1], table[-1, 5]) < (radius**6, radius**6), "each error alone is below the rule"
 
 
+def test_a_gradient_for_each_direction():
+    layer = fixed_points.random_map(0.5, 3.0)
+    found = eg.gradients(attractor.unrolled, layer, 4, directions=3)
+    assert found.shape == (3, *layer.z.shape)
+    z = layer.z.clone().requires_grad_()
+    y = attractor.unrolled(z, *layer[1:], 4)
+    y.backward(fixed_points.random_direction(y, seed=2))
+    assert np.allclose(found[2], z.grad)
+
+
 def test_more_of_one_alone_ends_on_a_plateau():
     _, table = eg.errors(3.0)
     assert table[4, 20] == pytest.approx(table[4, -1], rel=0.01), "of the five steps"
@@ -32,7 +42,10 @@ def test_the_picture_shows_the_table():
     figure, numbers = eg.draw_errors([3.0])(steps=5, products=10, scale=3.0)
     radius, table = eg.errors(3.0)
     assert numbers["error"] == table[4, 10]
-    assert numbers["rule for the steps"] == pytest.approx(radius**6)
+    assert numbers["rule for the smaller count"] == pytest.approx(radius**6)
+    assert [panel.title for panel in figure.panels] == ["products fixed at 10", "steps fixed at 5"]
+    for line, fixed in ((figure.lines[0], 10), (figure.lines[3], 5)):
+        assert np.allclose(10 ** line.y[[2, 20]], [radius**3, radius ** (fixed + 1)]), "the smaller count decides"
     assert np.allclose(figure.lines[1].y, np.log10(table[:-1, 10]))
     assert np.allclose(figure.lines[4].y, np.log10(table[4, :-1]))
     assert [figure.lines[i].x.tolist() for i in (2, 5)] == [[5], [10]]

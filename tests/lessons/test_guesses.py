@@ -13,15 +13,13 @@ def test_a_cache_outgrows_the_state():
     assert pytest.approx(d * D) == T * 2 * D
 
 
-def test_shares_of_a_machine():
-    assert guesses.times_read(128, 32) == 4
-    assert guesses.percent_busy(27, 108) == 25
-    assert guesses.percent_busy(500, 108) == 100
-    assert guesses.percent_wasted(8, 16) == 75
-
-
 def test_bytes_of_one_token():
     """C = d = 1: scores 3, mask 2, product 3, use 3; fused q, k, v, g, o."""
     assert guesses.unfused_over_fused(1, 1) == pytest.approx(11 / 5)
     assert guesses.tokens_over_walk(1, 1) == 1
     assert guesses.tokens_over_walk(3, 1) == pytest.approx((15 + 6) / (15 + 2))
+
+
+def test_a_state_of_one_number():
+    assert guesses.state_after(8, [1, 0.5, 0.25]) == 8 / 8 + 1 / 8 + 1 / 4 + 1
+    assert guesses.state_after(8, [0]) == 1

@@ -14,6 +14,7 @@ import torch
 
 from pspin_lite import state_space
 from pspin_lite.lessons import kernels as lesson_kernels
+from pspin_lite.lessons.figures.kernels import relative_errors
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "02_triton_forward.ipynb"
 
@@ -35,3 +36,26 @@ def test_forms_are_differentiated_in_either_layout():
     assert torch.allclose(both["dq"][0, 0], g[0, 0].exp() * h[0] @ do[0, 0] + k[0, 0] * (v[0, 0] @ do[0, 0]))
     with pytest.raises(AssertionError, match="dg is off"):
         lesson_kernels.compare_all("a slip", both | {"dg": 1.001 * both["dg"]}, both)
+
+
+def test_sums_stay_right_where_the_shortcut_does_not():
+    def shortcut(q, k, dq, dk):
+        return (q * dq - k * dk).sum(-1).flip(0).cumsum(0).flip(0)
+
+    samples = lesson_kernels.decay_gradients(shortcut, (0.5, 20, torch.inf))
+    errors = relative_errors({strength: samples[strength] for strength in (0.5, 20)})
+    rounded, single, sums = errors.values()
+    assert 1e-4 < rounded[0.5] < 0.1
+    assert single[0.5] < 1e-4
+    assert min(rounded[20], single[20]) > 1
+    assert max(sums.values()) < 1e-5
+    assert [bool((dg == 0).all()) for dg in samples[torch.inf][1].values()] == [False, False, True], "at resets"
+
+
+def test_operands_are_tried(capsys):
+    tensors = {"q": torch.ones(2), "k": torch.zeros(2)}
+    for guess in (None, ("q", "k"), ("k", "q")):
+        lesson_kernels.compare_operands(guess, tensors, lambda a, b, c: (c * (a - b),), [2], torch.full((2,), 2.0))
+    said = capsys.readouterr().out.splitlines()
+    assert [line[:2] for line in said] == ["no", "ye", "no"]
+    assert said[2].endswith("4.0")

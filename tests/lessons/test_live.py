@@ -68,7 +68,7 @@ def explorers() -> dict[str, widgets.Explorer]:
             explore_model.draw_grid(grid),
             "frames",
             K=ipw.SelectionSlider(options=explore_model.K_VALUES, value=5),
-            gamma_times=ipw.SelectionSlider(options=explore_model.TIMES, value=1.0, description="gamma ×"),
+            times=ipw.SelectionSlider(options=explore_model.TIMES, value=1.0, description="couplings ×"),
         ),
         plot=widgets.Explorer(draw_plot, "plot", power=ipw.IntSlider(1, 0, 3), sign=ipw.Dropdown(options=["+", "−"])),
     )
@@ -187,7 +187,7 @@ MOVES = [  # explorer, control, keys, the value it then has
     ("ternary", "scale", ["Home", "ArrowRight"], 0.05),
     ("ternary", "weights", ["ArrowDown"], "even"),
     ("frames", "K", ["Home"], 0),
-    ("frames", "gamma_times", ["End"], 4.0),
+    ("frames", "times", ["End"], 4.0),
     ("frames", "K", ["End", "ArrowLeft"], 7),
     ("plot", "power", ["End"], 3),
     ("plot", "sign", ["ArrowDown"], "−"),

@@ -1,4 +1,4 @@
-"""Measurements of notebook 10: counting models against a dictionary, cut contexts, words, gates."""
+"""Measurements of notebooks 09 and 10: leaks, counting models against a dictionary, cut contexts, words, gates."""
 
 from __future__ import annotations
 
@@ -59,6 +59,13 @@ def test_counts_start_afresh_in_every_window():
     assert scores["b"] != scores["a"]
     one, _ = probes.count_scores(np.frombuffer(seen, np.uint8), {"a": Split(text)}, 0, windows=1)
     assert one["a"][0] == pytest.approx(-np.log2([plainly(byte, b"", seen) for byte in text[1:4]]).mean())
+
+
+def test_leaks_are_shares_of_passages():
+    passages = [np.array(one) for one in ([1, 2, 3, 3], [3, 9], [4, 1], [5])]
+    first, last, none = (np.array(mask, bool) for mask in ([1, 0, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]))
+    assert probes.leaks(passages, [(first, ~first), (last, ~last), (none, ~none)]) == pytest.approx([75, 100 / 3, 0])
+    assert probes.leaks(passages, [(first, last)]) == pytest.approx([25]), "the second document is in neither"
 
 
 def test_places_in_words():

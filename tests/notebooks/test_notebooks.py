@@ -265,7 +265,6 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("13", 4): {"95"},
 }
 SOURCES = {  # of numbers that a section takes from elsewhere: claims of the ledger, and other sections
-    ("10", 8): [5],
     ("11", 7): ["swiglu"],
     ("11", 8): [6],
     ("12", 6): ["large-batch-bytes", "control-64", "control-64-bytes"],

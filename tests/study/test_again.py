@@ -105,7 +105,7 @@ def claim(monkeypatch):
     """A claim on the smallest runs, in a ledger with one other."""
     of_runs = comparisons.compared(("smoke", "p-spin"), ("smoke", "transformer"))
     known = {"tiny": of_runs, "other": lambda: ledger.Measured(ledger.HOLDS, dict(x=7))}
-    measured = {"tiny": of_runs(), "other": ledger.Measured(ledger.FAILS, dict(x=6))}
+    measured = {"tiny": of_runs(), "other": ledger.Measured(ledger.REFUTED, dict(x=6))}
     sentences = {"tiny": "$both{size}{edge}", "other": "{x}"}
     claims = [ledger.Claim(name, "2.1", f"About {name}", "it does", "python", sentences[name]) for name in known]
     texts = {claim.id: claim.sentence(measured[claim.id]) for claim in claims}
@@ -156,11 +156,11 @@ def test_from_a_repeated_run_to_a_verdict(claim, tmp_path, monkeypatch, capsys):
 def test_a_claim_is_measured_by_itself(claim, capsys):
     assert main(["ledger", "other"]) == 0
     assert capsys.readouterr().out == (
-        f"{ledger.MARKS[ledger.HOLDS]} other: About other (2.1)\n    stored: {ledger.FAILS}: 6\n"
+        f"{ledger.MARKS[ledger.HOLDS]} other: About other (2.1)\n    stored: {ledger.REFUTED}: 6\n"
         f"    now: {ledger.HOLDS}: 7\n    the verdicts do not agree\n"
     )
     assert main(["ledger"]) == 0
-    assert f"{ledger.FAILS}: 6" in (said := capsys.readouterr().out), "without a name what is stored"
+    assert f"{ledger.REFUTED}: 6" in (said := capsys.readouterr().out), "without a name what is stored"
     assert "now" not in said
 
 

@@ -485,7 +485,7 @@ def poison(monkeypatch, where: str) -> None:
                 if where == "gradient":
                     self.model.norm.weight.register_hook(lambda g: g * float("nan"))
         loss = real(self, batch)
-        return float("inf") if where == "loss" and self.step == 5 else loss
+        return loss + float("inf") if where == "loss" and self.step == 5 else loss
 
     monkeypatch.setattr(loop.Trainer, "backward", backward)
 

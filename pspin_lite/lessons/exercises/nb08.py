@@ -76,6 +76,28 @@ def grade_cache(answer) -> None:
     expect("after 10,000 bytes, 3.8 to a token", answer(pspin, transformer, 10_000, 3.8), 6144 / 3.8 * 1e4 / 247_808)
 
 
+def mlp_width(layers: int, kv_heads: int, matrices: int) -> int:
+    """Of the paper's Transformer, from its count of parameters; 0 if no whole number fits."""
+    D, d = 512, 64
+    layer = 2 * D * (8 + kv_heads) * d + 2 * D + 2 * d  # all but the MLP
+    rest = 60_569_600 - 49_152 * D - D - layers * layer
+    width, left = divmod(rest, layers * matrices * D)
+    return width if width > 0 and left == 0 else 0
+
+
+def grade_mlp_width(answer) -> None:
+    ours = config.preset("transformer-paper")
+    for shape, width in (
+        ((ours.layers, ours.kv_heads, 3), ours.inner),
+        ((12, 1, 2), 2304),
+        ((12, 8, 2), 1856),
+        ((12, 8, 3), 0),
+        ((32, 8, 3), 0),
+        ((11, 4, 3), 0),
+    ):
+        expect("the width for {} layers, {} key-value heads, {} matrices".format(*shape), answer(*shape), width, 0)
+
+
 EXERCISES = {
     "8.1": Exercise(
         grade_widest,
@@ -97,5 +119,11 @@ EXERCISES = {
         grade_cache,
         cache_to_state,
         "For the Transformer the text has text_bytes / bytes_per_token tokens. The state does not grow with the text.",
+    ),
+    "8.5": Exercise(
+        grade_mlp_width,
+        mlp_width,
+        "Subtract embedding, norms and attention (queries and outputs 512 x 512, keys and values 512 x 64 per head). "
+        "What is left must be layers * matrices * 512 * width.",
     ),
 }

@@ -30,21 +30,19 @@ def grade_fair(answer) -> None:
     expect("the paper's 4.8004 nats against 2.12 bits per byte", answer(4.8004, 2.12), 3.26675, 1e-4)
 
 
-def sequences_in(epoch: int, size: int, T: int) -> int:
-    """How many windows of T + 1 tokens start in epoch `epoch` of `size` tokens."""
-
-    def before(position):  # windows that start before it
-        return math.ceil(position / (T + 1))
-
-    return before((epoch + 1) * size) - before(epoch * size)
+def never_predicted(epochs: int, size: int, T: int) -> list[int]:
+    """Positions of a ribbon of `size` tokens that begin a window of T + 1 tokens in each of the epochs."""
+    return [i for i in range(size) if all((i + epoch * size) % (T + 1) == 0 for epoch in range(epochs))]
 
 
-def grade_sequences(answer) -> None:
-    for N, T in ((12, 4), (100, 9), (17, 6), (1000, 63)):
-        starts = np.arange(0, 6 * N, T + 1)
-        for epoch in range(5):
-            expected = int((starts // N == epoch).sum())
-            expect(f"windows in epoch {epoch} of {N} tokens, T = {T}", answer(epoch, N, T), expected, 0)
+def grade_never(answer) -> None:
+    for epochs, size, T in ((1, 10, 3), (1, 26, 3), (2, 26, 3), (2, 24, 3), (5, 24, 3), (3, 30, 11), (4, 36, 11)):
+        targets = np.ones(epochs * size, bool)
+        targets[:: T + 1] = False  # the first token of each window
+        expected = np.flatnonzero(~targets.reshape(epochs, size).any(0)).tolist()
+        result, what = answer(epochs, size, T), f"epochs: {epochs}, tokens: {size}, T = {T}"
+        assert result is not None, f"{what}: None: is there a `return`?"
+        assert [int(i) for i in result] == expected, f"{what}: {list(result)}, not {expected}"
 
 
 def windows(tokens, T: int, end: int) -> list:
@@ -74,9 +72,9 @@ EXERCISES = {
         "Bits per byte of the subword model are nats / ln 2 / bytes per token. Set them equal and solve.",
     ),
     "9.3": Exercise(
-        grade_sequences,
-        sequences_in,
-        "Windows that start before position p: p / (T + 1), rounded up. Subtract two of these.",
+        grade_never,
+        never_predicted,
+        "In epoch e, token i stands at place i + e * size of the endless ribbon. Windows begin at multiples of T + 1.",
     ),
     "9.4": Exercise(
         grade_windows,

@@ -1,6 +1,6 @@
 """Figures. Each function returns the figure and the arrays it shows, so that tests can check the numbers."""
 
-from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, STYLE, lines_and_dots, outlines, styled
+from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, STYLE, outlines, styled
 
 __all__ = [
     "BLUE",
@@ -12,7 +12,6 @@ __all__ = [
     "RED",
     "SKY",
     "STYLE",
-    "lines_and_dots",
     "outlines",
     "styled",
 ]

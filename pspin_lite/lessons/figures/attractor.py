@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from ... import attractor, fixed_points
 from .. import explore_attractor
-from . import BLUE, CYCLE, GREEN, GREY, ORANGE, SKY, styled
+from . import BLUE, GREEN, GREY, ORANGE, SKY, styled
 from .live import LiveFigure, Panel
 
 OTHER = {"alone": (-0.35, -0.25)}  # where a second path of a portrait starts
@@ -130,26 +130,5 @@ def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, n
     axes.set(ylabel="factor per step", ylim=(0, 3), xlim=(scales[0], scales[-1]))
     below.plot(scales, 100 * shown["settles"], color=GREEN, lw=2)
     below.set(xlabel="scale of the couplings", ylabel="tokens that\nsettle, %", ylim=(0, 105), yticks=[0, 50, 100])
-    axes.set_title("Tokens stop settling where the radius passes 1, not the bound", fontsize=12)
-    return figure, shown
-
-
-@styled
-def over_training(records: list[dict]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """The radius of each layer's attractor as a run recorded it. Arrays: steps [n], values [n, layers]."""
-    shown = dict(steps=np.array([r["step"] for r in records]), values=np.array([r["radius"] for r in records]))
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    axes.axhline(1, color=GREY, lw=1)
-    for layer, values in enumerate(shown["values"].T):
-        axes.semilogy(shown["steps"], values, lw=2, color=CYCLE[layer])
-        axes.annotate(
-            f" layer {layer}", (shown["steps"][-1], values[-1]), color=CYCLE[layer], va="center", annotation_clip=False
-        )
-    largest = shown["values"].max(0).argmax()
-    where = "the last layer" if largest == shown["values"].shape[1] - 1 else f"layer {largest}"
-    how = "and reaches 1" if shown["values"].max() > 0.995 else "most of all"
-    axes.set_title(f"The largest radius grows, {how} in {where}", fontsize=12)
-    axes.set(xlabel="step of training", ylabel="largest spectral radius", xlim=(0, shown["steps"][-1]))
-    axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    axes.set_title("Tokens stop settling where the largest radius, not the bound, passes 1", fontsize=12)
     return figure, shown

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, styled
 
@@ -17,31 +18,15 @@ def _title(axes: Axes, text: str, size: float = 12) -> None:
 
 
 @styled
-def bytes_per_token(years: Sequence[int], ratios: Sequence[float], estimate: float) -> tuple[Figure, np.ndarray]:
-    """Bytes per token of each text against its year; the paper's estimate is a line."""
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
+def bytes_per_token(years: Sequence[int], ratios: Sequence[float]) -> tuple[Figure, np.ndarray]:
+    """Bytes per token of each text against its year."""
+    figure = Figure(figsize=(7.0, 2.8), layout="constrained")
     axes = figure.subplots()
     axes.plot(years, ratios, "o", color=BLUE, markersize=4)
-    axes.axhline(estimate, color=RED, ls="--")
-    axes.text(min(years), estimate - 0.05, f"the paper's {estimate:g}, for a vocabulary of 49,152", color=RED, va="top")
-    axes.text(min(years), min(ratios) + 0.1, "one dot per speech, one vocabulary of 1,024", color=BLUE)
+    axes.text(min(years), min(ratios), "one dot per speech, one vocabulary of 1,024", color=BLUE)
     _title(axes, f"One tokenizer, {min(ratios):.1f} to {max(ratios):.1f} bytes per token")
-    axes.set(xlabel="year", ylabel="bytes per token", ylim=(min(2.0, min(ratios)), None))
+    axes.set(xlabel="year", ylabel="bytes per token", ylim=(min(2.0, min(ratios)), max(ratios) + 0.1))
     return figure, np.array([years, ratios])
-
-
-@styled
-def merging(merges: Sequence[int], ratios: Sequence[float]) -> tuple[Figure, np.ndarray]:
-    """Bytes per token after so many merges."""
-    figure = Figure(figsize=(6.0, 2.6), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(merges, ratios, "o-", color=BLUE, markersize=5)
-    for at, ratio in zip(merges, ratios, strict=True):
-        axes.annotate(f"{ratio:.1f}", (at, ratio), (0, -14), textcoords="offset points", ha="center", fontsize=10)
-    gains = np.diff(ratios) / np.diff(merges)
-    _title(axes, "Later merges gain less" if (np.diff(gains) < 0).all() else "What merges gain")
-    axes.set(xlabel="merges", ylabel="bytes per token", ylim=(min(ratios) - 0.25, max(ratios) + 0.1))
-    return figure, np.array([merges, ratios])
 
 
 @styled
@@ -95,7 +80,8 @@ def packing(starts: Sequence[int], long: int, tokens: int) -> tuple[Figure, np.n
             end = min(b, (a // tokens + 1) * tokens)
             turn, over = int(a) // tokens, a != starts[row]
             name = "belongs to the next epoch" if over else f"epoch {turn}"
-            how = dict(color="#BDBDBD", hatch="///", ec=GREY) if over else dict(color=(BLUE, ORANGE, GREEN)[turn % 3])
+            colour = (BLUE, ORANGE, GREEN)[turn % 3]
+            how = dict(facecolor="white", hatch="////", edgecolor=colour) if over else dict(color=colour)
             axes.barh(row, end - a, left=a % tokens, height=0.75, label=None if name in labelled else name, **how)
             labelled.add(name)
             a = end
@@ -104,7 +90,8 @@ def packing(starts: Sequence[int], long: int, tokens: int) -> tuple[Figure, np.n
     axes.set_xticks(range(0, tokens + 1, max(1, tokens // 12)))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    _title(axes, "Each epoch reads every token once")
+    times = np.bincount(np.concatenate([np.arange(a, b) for a, b in covered]))
+    _title(axes, "Each epoch reads every token once" if set(times) == {1} else "Which window reads which tokens")
     names = sorted(
         zip(*axes.get_legend_handles_labels(), strict=True), key=lambda named: not named[1].startswith("epoch")
     )
@@ -112,24 +99,10 @@ def packing(starts: Sequence[int], long: int, tokens: int) -> tuple[Figure, np.n
     return figure, covered
 
 
-@styled
-def shuffling(order: Sequence[int], size: int) -> tuple[Figure, np.ndarray]:
-    """Where each document of a stream stood before a shuffle buffer, against where it comes out; the line is how far
-    the buffer can see."""
-    order = np.asarray(order)
-    figure = Figure(figsize=(5.6, 4.0), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(np.arange(len(order)), order, ".", color=BLUE, markersize=3)
-    axes.plot([0, len(order)], [size, len(order) + size], color=RED)
-    axes.text(0.02 * len(order), 0.62 * len(order), "no document from\nabove this line:\nnot yet read", color=RED)
-    _title(axes, "A buffer mixes neighbours only")
-    axes.set(xlabel="place in the shuffled stream", ylabel="place in the stream", xlim=(0, len(order)))
-    axes.set_ylim(0, len(order))
-    return figure, order
-
-
 def buffers(places: Callable[[int], Sequence[int]], every: int = 5) -> Callable[..., tuple[Figure, dict[str, str]]]:
-    """The widget of notebook 09: `shuffling` for several sizes of the buffer, one dot for every few documents.
+    """The widget of notebook 09: where each document of a stream stood before a shuffle buffer, against where it comes
+    out, one dot for every few documents; the line is how far the buffer can see. The title names the share of
+    the shaded quarter: of the first half of the output, what comes from the second half of the stream.
     places(size): the original numbers of all documents, in the order in which they come out."""
 
     @styled
@@ -138,20 +111,17 @@ def buffers(places: Callable[[int], Sequence[int]], every: int = 5) -> Callable[
         at = np.arange(len(order))
         figure = Figure(figsize=(5.6, 4.0))
         axes = figure.add_axes((0.14, 0.14, 0.82, 0.76))
+        half = len(order) // 2  # a well-mixed first half draws half of its documents from the second
+        axes.add_patch(Rectangle((0, half), half, half, fc=GREY, alpha=0.15, lw=0))
         axes.plot(at[::every], order[::every], "o", color=BLUE, markersize=2)
         axes.plot([0, len(order) - buffer], [buffer, len(order)], color=RED)
-        _title(
-            axes, f"A buffer of {buffer:,} moves a document by {np.abs(order - at).mean():,.0f} places on average", 10
-        )
+        if buffer <= len(order) / 2:
+            axes.text(0.03 * len(order), 0.93 * len(order), "not read yet", color=RED, va="top")
+        share = f"{100 * (order[:half] >= half).mean():.0f}"
+        _title(axes, f"Buffer of {buffer:,}: the first half draws {share}% from the second half", 10)
         axes.set(xlabel="place in the shuffled stream", ylabel="place in the stream")
         axes.set(xlim=(0, len(order)), ylim=(0, len(order)))
-        hundred = {"highest of the first hundred": f"{order[:100].max():,}"}
-        return figure, hundred | {"in the first half, from the second": _share(order)}
+        moved = f"{np.abs(order - at).mean():,.0f} places"
+        return figure, {"highest of the first hundred": f"{order[:100].max():,}", "a document moves, on average": moved}
 
     return draw
-
-
-def _share(order: np.ndarray) -> str:
-    """Of the first half of the order, what comes from the second half of the stream: half of it, if well mixed."""
-    half = len(order) // 2
-    return f"{100 * (order[:half] >= half).mean():.0f} per cent"

@@ -1,5 +1,5 @@
-"""Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, and the sums of a
-kernel. Each returns the figure and the numbers in it. Colours as in diagram.py."""
+"""Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, the sums of a kernel,
+and who holds what for a tensor core. Each returns the figure and the numbers in it. Colours as in diagram.py."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def gate_flows(chunk: int, gate: int) -> tuple[Figure, dict[str, int]]:
     for x, text in ((outside, "earlier"), ((left + right) / 2, "this chunk"), (after, "later")):
         label(axes, x, top + 4.6, text, size=10.5)
     line(axes, [wall, wall], [4.4, top + 3.0], DECAY, "--")
-    label(axes, wall, 2.4, f"gate $g_{gate}$", DECAY, 11)
+    label(axes, wall, 2.4, f"gate $g_{gate}$", INK, 11)
     label(axes, 1.5, 2.4, "forward →", INK, 10.5, ha="left")
     label(axes, 13.5, 2.4, "gradient ←", BACKWARD, 10.5, ha="left")
     counts = {}
@@ -144,7 +144,8 @@ def gate_sums(flow: Sequence[Sequence[float]]) -> tuple[Figure, dict[str, np.nda
         arrow(axes, (x + side + 1, middle), (x + 23, middle))
         label(axes, x + (side + 24) / 2, middle + 2.8, text, GREY, 9.5)
     label(axes, xs[0] - 1.8, middle, "$i$", GREY, 11)
-    label(axes, xs[0] + side / 2, top - side - 1.8, "$j$", GREY, 11)
+    for x, letter in zip(xs, ("$j$", "$m$"), strict=False):
+        label(axes, x + side / 2, top - side - 1.8, letter, GREY, 11)
     rows = ((top - side - 3.2, through, "add up down the columns: through gate $m + 1$", DECAY),)
     rows += ((top - side - 3.2 - 2.2 * cell, dg, "shift: $\\partial g_t$, for $t = 1, 2, \\ldots$", BACKWARD),)
     for y, values, text, colour in rows:
@@ -154,3 +155,33 @@ def gate_sums(flow: Sequence[Sequence[float]]) -> tuple[Figure, dict[str, np.nda
         x = xs[2] + (n + 0.5) * cell
         arrow(axes, (x, rows[0][0] - cell - 0.3), (x + cell, rows[1][0] + 0.3), BACKWARD)
     return figure, {"up_to": up_to, "through": through, "dg": dg}
+
+
+@styled
+def tensor_core(thread: int = 5) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Which of 32 threads holds which numbers of mma.m16n8k16, by the PTX manual: two neighbours in each box, in a row
+    (of B: in a column). One thread is marked."""
+    row, column = np.indices((16, 16))
+    owners = {"A": 4 * (row % 8) + column % 8 // 2}
+    owners["B"], owners["C"] = owners["A"].T[:, :8], owners["A"][:, :8]
+    cell, top = 1.98, 35.4
+    held = sum(int((grid == thread).sum()) for grid in owners.values())
+    total = sum(grid.size for grid in owners.values())
+    figure, axes = canvas(7.6, 4.3, f"Thread {thread} holds {held} of the {total} numbers of one instruction")
+    parts = {"A": (1.6, QUERY, "A, 16 × 16"), "B": (37.6, STATE, "B, 16 × 8"), "C": (57.8, GREY, "the result, 16 × 8")}
+    for name, (x, colour, text) in parts.items():
+        grid = owners[name]
+        wide, high = (1, 2) if name == "B" else (2, 1)
+        label(axes, x + grid.shape[1] * cell / 2, top + 1.5, text, INK, 11)
+        for i in range(0, grid.shape[0], high):
+            for j in range(0, grid.shape[1], wide):
+                mine = grid[i, j] == thread
+                corner = (x + j * cell, top - (i + high) * cell)
+                face = tint(colour, 0.55 if mine else 0.08)
+                axes.add_patch(Rectangle(corner, wide * cell, high * cell, fc=face, ec=GREY, lw=0.6))
+                middle = (corner[0] + wide * cell / 2, corner[1] + high * cell / 2)
+                label(axes, *middle, str(grid[i, j]), size=9, weight="bold" if mine else "normal")
+    for x, text in ((35.4, "×"), (55.6, "=")):
+        label(axes, x, top - 8 * cell, text, INK, 16)
+    label(axes, 1.6, 1.7, "in each box: the thread, 0 to 31, that holds these two numbers", GREY, 10, ha="left")
+    return figure, owners

@@ -17,7 +17,7 @@ COLOURS = (BLUE, ORANGE, GREEN)
 Cell = tuple[str, str]  # a token and its document's colour
 
 
-def _cells(axes: Axes, x: float, y: float, cells: Sequence[Cell], side: float = 3.6) -> None:
+def _cells(axes: Axes, x: float, y: float, cells: Sequence[Cell], side: float) -> None:
     """A row of tokens whose lower left corner is at (x, y); end tokens are dark."""
     for i, (token, colour) in enumerate(cells):
         face = tint(GREY, 0.65) if token == END else tint(colour, 0.4)
@@ -30,32 +30,32 @@ def _cells(axes: Axes, x: float, y: float, cells: Sequence[Cell], side: float = 
 def windows(documents: Sequence[str], length: int) -> tuple[Figure, list[tuple[str, str]]]:
     """Documents, the ribbon they are joined to, and its windows of length + 1 tokens: inputs, and targets one further.
     Returns (inputs, targets) per window; what is left over at the end is not drawn."""
-    figure, axes = canvas(7.2, 3.9, "Documents are joined, then cut without regard to where they end")
+    figure, axes = canvas(7.2, 4.4, "Documents are joined, then cut without regard to where they end")
     ribbon: list[Cell] = []
-    x, side = 10.0, 3.6
-    label(axes, 8.8, 31.8, "documents", GREY, ha="right")
+    x, side = 10.0, 4.9
+    label(axes, 8.8, 35.4, "documents", GREY, ha="right")
     for text, colour in zip(documents, COLOURS, strict=True):
         cells = [(token, colour) for token in text]
-        _cells(axes, x, 30, cells)
+        _cells(axes, x, 33, cells, side)
         start = 10 + side * len(ribbon)
-        arrow(axes, (x + side * len(cells) / 2, 29.6), (start + side * len(cells) / 2, 25.8), GREY)
+        arrow(axes, (x + side * len(cells) / 2, 32.6), (start + side * len(cells) / 2, 29.2), GREY)
         x += side * len(cells) + 4
         ribbon += [*cells, (END, colour)]
-    label(axes, 8.8, 23.8, "ribbon", GREY, ha="right")
-    _cells(axes, 10, 22, ribbon)
+    label(axes, 8.8, 26.4, "ribbon", GREY, ha="right")
+    _cells(axes, 10, 24, ribbon, side)
     pairs = []
     for n in range(len(ribbon) // (length + 1)):
         window = ribbon[n * (length + 1) : (n + 1) * (length + 1)]
         left = 10 + n * (length + 1) * side
-        line(axes, [left, left], [3.5, 26.8], BACKWARD, "--")
-        label(axes, left + side * (length + 1) / 2, 18.6, f"window {n}", GREY)
-        _cells(axes, left, 12, window[:-1])
-        _cells(axes, left + side, 6, window[1:])
+        line(axes, [left, left], [3.5, 30], BACKWARD, "--")
+        label(axes, left + side * (length + 1) / 2, 21, f"window {n}", GREY)
+        _cells(axes, left, 13, window[:-1], side)
+        _cells(axes, left + side, 6, window[1:], side)
         pairs.append(("".join(token for token, _ in window[:-1]), "".join(token for token, _ in window[1:])))
     right = 10 + len(pairs) * (length + 1) * side
-    line(axes, [right, right], [3.5, 26.8], BACKWARD, "--")
-    label(axes, 8.8, 13.8, "inputs", GREY, ha="right")
-    label(axes, 8.8, 7.8, "targets", GREY, ha="right")
+    line(axes, [right, right], [3.5, 30], BACKWARD, "--")
+    label(axes, 8.8, 15.4, "inputs", GREY, ha="right")
+    label(axes, 8.8, 8.4, "targets", GREY, ha="right")
     return figure, pairs
 
 

@@ -1,10 +1,12 @@
-"""Notebook 07 on tiles: what one program of a step reads and writes, and the widget on what all programs request,
-against the size of their tiles. Colours: spins green, drive sky blue, couplings blue, γ and the scale light grey."""
+"""Notebook 07 on tiles: what one program of a step reads and writes, the widget on what all programs request, against
+the size of their tiles, and how long tokens and tiles run. Colours: spins green, drive sky blue, couplings blue, γ and
+the scale light grey."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -51,12 +53,13 @@ def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str,
                 left += size
             axes.text(end + 20, y, f"{end:,.0f} MiB", va="center", fontsize=10)
         for i, name in enumerate(parts):  # in the free corner
-            axes.text(*((600, 1050)[i % 2], (0.2, -0.2)[i // 2]), f"■ {name}", color=COLOURS[name], va="center")
+            axes.text(*((600, 1050)[i % 2], (0.15, -0.22)[i // 2]), f"■ {name}", color=COLOURS[name], va="center")
         axes.set_yticks((1, 0), ["requested", "minimum"])
         axes.set(xlabel="MiB per step", xlim=(0, 1650), ylim=(-0.5, 1.5))
         axes.grid(axis="y", visible=False)
         sums = f"{2 * 4 * tokens * spins / 1024:.0f} KiB"
-        title = f"Tiles of {tokens} × {spins}: {total / minimum:.1f} times the minimum, sums of {sums}"
+        title = f"Tiles of {tokens} × {spins}: {total / minimum:.1f} times the minimum"
+        axes.text(600, 0.52, f"the two sums of a program take {sums} on chip", va="center", fontsize=10)
         axes.set_title(title, loc="left", fontsize=11.5, weight="bold")
         return figure, {"requested": f"{total:,.0f} MiB", "two sums on chip": sums}
 
@@ -76,11 +79,13 @@ def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[st
     def part(x: float, y: float, w: float, h: float, colour: str) -> None:
         axes.add_patch(Rectangle((x, y), w, h, fc=tint(colour, 0.55), ec=colour, lw=1.2))
 
-    matrix(2, 11, 13, 14, "spins y", f"{T:,} × {I:,}")
+    matrix(2, 11, 13, 14, "γ ⊙ spins y", f"{T:,} × {I:,}")
     part(2, 17.5, 13, 2.4, SPIN)
     label(axes, 8.5, 8.9, f"all spins of\n{BM} tokens", SPIN, 9.5)
-    label(axes, 17.5, 18.7, "×", INK, 14)
-    matrix(20, 5, 13, 24, "couplings, packed", f"{2 * I:,} × {I:,}")
+    label(
+        axes, 2, 2, r"$(\gamma \odot y)\,\widehat{W}^\top$: every green row meets every blue row", INK, 9.5, ha="left"
+    )
+    matrix(20, 5, 13, 24, "couplings, packed", f"{2 * I:,} × {I:,}, as stored")
     axes.plot([20, 33], [17, 17], color=GREY, ls="--", lw=1)
     for y, half in ((22, "u"), (10, "a")):
         part(20, y, 13, 2.6, PLUS)
@@ -96,4 +101,34 @@ def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[st
     matrix(58, 11, 13, 14, "new spins", f"{T:,} × {I:,}")
     part(62, 17.5, 2.6, 2.4, SPIN)
     label(axes, 64.5, 8.9, f"{BM} tokens,\n{BN} spins", SPIN, 9.5)
+    label(axes, 70.5, 2, "not to scale", GREY, 9.5, ha="right")
     return figure, {"rows apart": I, "blocks": 2, "tile": BM * BN}
+
+
+@styled
+def steps_taken(counts: Mapping[str, np.ndarray], tile: int, cap: int) -> tuple[Figure, dict[str, float]]:
+    """Steps of each token, a row per layer, darker with more. Returns the per cent of all steps that are saved,
+    counted by tokens, and by tiles, which run as long as their slowest token."""
+    rows = np.array(list(counts.values()))
+    slowest = rows.reshape(len(rows), -1, tile).max(2)
+    figure = Figure(figsize=(7.2, 0.55 * len(rows) + 1.5))
+    axes = figure.add_axes((0.11, 0.3, 0.66, 0.56))
+    for y, row in enumerate(rows):
+        for x, steps in enumerate(row):
+            axes.add_patch(Rectangle((x, -y - 0.38), 0.85, 0.76, fc=tint(SPIN, steps / cap)))
+        means = f"{row.mean():.1f} per token,\n{slowest[y].mean():.1f} per tile"
+        axes.text(rows.shape[1] + 1.5, -y, means, va="center", fontsize=9.5)
+    for x in range(tile, rows.shape[1], tile):
+        axes.axvline(x - 0.08, color=INK, lw=1.5)
+    for steps in range(1, cap + 1):  # the key
+        x = (steps - 1) * 0.2 * rows.shape[1]
+        axes.add_patch(Rectangle((x, -len(rows) - 1.25), 2, 0.5, fc=tint(SPIN, steps / cap), clip_on=False))
+        axes.text(x + 3, -len(rows) - 1, f"{steps} step{'s' * (steps > 1)}", va="center", fontsize=9.5)
+    axes.set(xlim=(0, rows.shape[1]), ylim=(-len(rows) + 0.5, 0.5), xlabel=f"tokens, in tiles of {tile}")
+    axes.set_xticks([])
+    axes.set_yticks(-np.arange(len(rows)), list(counts))
+    axes.grid(False)
+    saved = {"tokens": 100 - 100 * rows.mean() / cap, "tiles": 100 - 100 * slowest.mean() / cap}
+    title = f"Stopping early saves {saved['tokens']:.0f}% of the steps by tokens, {saved['tiles']:.0f}% by tiles"
+    figure.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
+    return figure, saved

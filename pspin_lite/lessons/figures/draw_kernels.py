@@ -16,6 +16,7 @@ from .live import LiveFigure, Panel
 from .style import GREY, RED, styled
 
 OFF = dict(fc="white", ec=GREY, hatch="////", lw=0.6)
+KEY_TEXT = "#9A6A00"  # orange, dark enough to be read on white
 
 
 @styled
@@ -43,26 +44,6 @@ def blocks(count: int, block: int) -> tuple[Figure, list[list[int]]]:
     label(axes, first, 5.4, "numbers in memory", VALUE, 10, ha="left")
     label(axes, 37, 2.2, f"{programs} programs, {programs * block} lanes, {programs * block - count} masked", size=10)
     return figure, lanes
-
-
-@styled
-def addresses(T: int, d: int, width: int) -> tuple[Figure, np.ndarray]:
-    """A column of tokens and a row of channels become a matrix of addresses t * d + c; hatched where c >= d."""
-    matrix = np.arange(T)[:, None] * d + np.arange(width)[None, :]
-    figure, axes = canvas(7.4, 2.5, "A column and a row make a matrix of addresses")
-    cell, top = 4.4, 13.5
-    grid(axes, 9, top, np.arange(T)[:, None] * d, KEY, cell, size=10.5)
-    grid(axes, 23, top, np.arange(width), VALUE, cell, size=10.5)
-    grid(axes, 52, top, np.where(np.arange(width) < d, matrix, np.nan), QUERY, cell, size=10.5)
-    for column in range(d, width):
-        _off(axes, 52 + column * cell, top - T * cell, cell, T * cell)
-    texts = ((9 + cell / 2, f"t[:, None] * {d}", KEY), (23 + width * cell / 2, "c[None, :]", VALUE))
-    for x, text, colour in (*texts, (52 + width * cell / 2, "address", QUERY)):
-        label(axes, x, top + 2, text, colour, 10.5)
-    for x, text in ((18, "+"), (46.5, "=")):
-        label(axes, x, top - cell / 2, text, size=13)
-    label(axes, 52 + width * cell / 2, top - T * cell - 2.2, f"hatched: masked, c ≥ {d}", GREY, 10)
-    return figure, matrix
 
 
 @styled
@@ -133,7 +114,7 @@ def tiles(side: int, tile: int, program: tuple[int, int]) -> tuple[Figure, Tiles
     label(axes, x + full / 2 - 0.6, y - full / 2, f"({row}, {column})", size=10.5)
     arrow(axes, (4 + across * full + 0.6, y - full / 2), (x - 0.4, y - full / 2))
     arrow(axes, (x + full / 2, top + 4.0), (x + full / 2, y + 0.4))
-    label(axes, 4.0, top + 1.6, "left matrix", KEY, 11, ha="left")
+    label(axes, 4.0, top + 1.6, "left matrix", KEY_TEXT, 11, ha="left")
     label(axes, left - 1, top + 15, "right matrix", VALUE, 11, ha="right")
     label(axes, left + 10, 3.4, f"result: {across} × {across} programs, this is ({row}, {column})", QUERY, 11)
     label(axes, 4, 3.4, "hatched: masked", GREY, 10.5, ha="left")
@@ -174,7 +155,7 @@ def walk(chunks: int) -> tuple[Figure, dict[str, int]]:
     arrow(axes, (9.2, 8.5), (first - 4.2, 8.5), STATE, width=2)
     line(axes, [last + 4.2, 70.5], [8.5, 8.5], STATE)
     arrow(axes, (70.5, 8.5), (70.5, 26.6), STATE, width=2)
-    label(axes, first - 3, 20.6, "loaded\nonce", KEY, 10, ha="right")
+    label(axes, first - 3, 20.6, "loaded\nonce", KEY_TEXT, 10, ha="right")
     label(axes, last + 3, 20.6, "stored\nonce", VALUE, 10, ha="left")
     return figure, {"programs": 1, "in a row": chunks, "states through memory": 2}
 
@@ -186,14 +167,14 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
     wide = 54 / chunks
     rows = (("writes", KEY, 33.5), ("pass_on", STATE, 20.5), ("reads", VALUE, 7.5))
     for name, colour, y in rows:
-        label(axes, 1.5, y, name, colour, 11, ha="left", weight="bold")
+        label(axes, 1.5, y, name, KEY_TEXT if colour == KEY else colour, 11, ha="left", weight="bold")
     for n in range(chunks):
         x = 21.5 + n * wide
         before = x - wide / 2  # where h is what chunk n has to read
         box(axes, x - 4.6, 31, 9.2, 5, f"chunk {n}", KEY, 10)
-        box(axes, x - 3.7, 18.6, 7.4, 3.8, "kept · $h$ +", STATE, 9)
+        box(axes, x - 3.7, 17.8, 7.4, 5.4, "kept · $h$\n+ added", STATE, 9)
         box(axes, x - 5.4, 5, 10.8, 5, f"chunk {n} → $o$", VALUE, 10)
-        arrow(axes, (x, 30.6), (x, 22.8), STATE)
+        arrow(axes, (x, 30.6), (x, 23.5), STATE)
         arrow(axes, (before - 2.8 if n else before - 3, 20.5), (x - 3.9, 20.5), STATE, width=2)
         arrow(axes, (before, 20.2), (x - 2.6, 10.4), STATE)
         label(axes, before, 22.2, "$h$", STATE, 11)
@@ -209,8 +190,8 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
 PROCESSORS, TOKENS = 108, 2048  # of an A100; the paper's context
 BUSY = Panel(
     (0.17, 0.24, 0.33, 0.60),
-    "How many of 108 have work",
-    "multiprocessors",
+    "Writes and reads fill the chip",
+    "multiprocessors with work, of 108",
     "",
     (0, 135),
     (-0.6, 2.6),
@@ -220,7 +201,7 @@ BUSY = Panel(
 )
 MOVED = Panel(
     (0.62, 0.24, 0.34, 0.60),
-    "What it moves",
+    "At once always moves more",
     "times the bytes of the walk",
     "",
     (0, 6),

@@ -120,14 +120,15 @@ def layers(gamma: float = 0.5, steps: int = 5) -> tuple[Figure, np.ndarray]:
 @styled
 def headline(untuned: Rows, tuned: Rows, notes: tuple[str, str]) -> tuple[Figure, tuple[Rows, Rows]]:
     """The paper's comparison: (p-Spin at batch size 1, the Transformer at 64 on eight times the sequences) per row.
-    Above at one learning rate, below at the best ones; a note says how each panel was trained. The axes are of one
-    scale but not aligned, as the panels are not to be compared."""
+    Above at one learning rate, below each tuned by itself; a note says how each panel was trained."""
     figure = Figure(figsize=(7.2, 2.9 + 0.5 * (len(untuned) + len(tuned))), layout="constrained")
-    panels = figure.subplots(2, height_ratios=(len(untuned) + 1.2, len(tuned) + 0.6))
-    every = [[value for row in rows.values() for value in row] for rows in (untuned, tuned)]
-    span = 1.36 * max(max(values) - min(values) for values in every)
-    setups = ("Both at the paper's rate for p-Spin", "Each at its best rate")
-    for axes, rows, values, setup, note in zip(panels, (untuned, tuned), every, setups, notes, strict=True):
+    panels = figure.subplots(2, height_ratios=(len(untuned) + 1.2, len(tuned) + 0.6), sharex=True)
+    values = [value for rows in (untuned, tuned) for row in rows.values() for value in row]
+    room = 0.16 * (max(values) - min(values))  # for a number beside a dot
+    panels[0].set_xlim(min(values) - room, max(values) + room)
+    panels[0].tick_params(labelbottom=True)
+    setups = ("Both at the paper's rate for p-Spin", "Each tuned")
+    for axes, rows, setup, note in zip(panels, (untuned, tuned), setups, notes, strict=True):
         for y, (small, large) in enumerate(rows.values()):
             axes.plot([small, large], [y, y], color="#BDBDBD", lw=3, zorder=1)
             for value, other, colour in ((small, large, BLUE), (large, small, ORANGE)):
@@ -135,8 +136,7 @@ def headline(untuned: Rows, tuned: Rows, notes: tuple[str, str]) -> tuple[Figure
                 right = value > other
                 axes.annotate(f"{value:.3f}", (value, y), (9 if right else -9, 0), textcoords="offset points",
                               fontsize=10, ha="left" if right else "right", va="center", color=INK)  # fmt: skip
-        middle = (min(values) + max(values)) / 2
-        axes.set(xlim=(middle - span / 2, middle + span / 2), ylim=(len(rows) - 0.5, -1.2 if rows is untuned else -0.6))
+        axes.set_ylim(len(rows) - 0.5, -1.2 if rows is untuned else -0.6)
         axes.set_yticks(range(len(rows)), list(rows))
         axes.grid(axis="y", visible=False)
         axes.set_title(f"{setup}: {_ahead(rows)}", loc="left", fontsize=12, weight="bold")

@@ -86,7 +86,7 @@ def _bar(axes: Axes, x: float, y: float, height: float, colour: str) -> None:
 @styled
 def three_forms(T: int, decay: float, forms: dict[str, int]) -> tuple[Figure, dict[str, dict[str, int]]]:
     """One T x T triangle per form (name -> chunk): which pairs are computed (orange), what comes through the state
-    (purple), and where the state is passed on (arrows)."""
+    (pink), and where the state is passed on (arrows)."""
     figure, axes = canvas(7.8, 3.6, "Three forms, one triangle: only the size of the squares differs")
     rows, columns = np.indices((T, T))
     M = np.where(rows >= columns, decay ** (rows - columns).clip(0), np.nan)
@@ -108,7 +108,7 @@ def three_forms(T: int, decay: float, forms: dict[str, int]) -> tuple[Figure, di
         counts[name] = here
         label(axes, x + 10.4, top + 2.6, name, size=11, weight="bold")
         times = {0: "no state needed", 1: "state passed on once"}
-        label(axes, x + 10.4, 2.5, f"{here['pairs']} pairs computed", KEY, 10)
+        label(axes, x + 10.4, 2.5, f"{here['pairs']} pairs used", KEY, 10)
         label(axes, x + 10.4, 0.9, times.get(here["passes"], f"state passed on {here['passes']} times"), STATE, 10)
     label(axes, 2.2, 15.5, "token $i$ reads", size=9.5, rotation="vertical")
     label(axes, 14.9, 4.4, "token $j$ was written", size=9.5)

@@ -1,5 +1,5 @@
-"""Drawings of notebooks 04 and 07: a weight on the rounding staircase, a packed byte, one step in one kernel, two
-buffers. Colours as in diagram.py: a code is blue for 1, grey for 0, orange for -1; spins green, drive sky blue; red is
+"""Drawings of notebooks 04 and 07: a weight on the rounding staircase, a packed byte, one step in one
+kernel. Colours as in diagram.py: a code is blue for 1, grey for 0, orange for -1; spins green, drive sky blue; red is
 what the gradient does. Each returns the figure and the numbers it shows."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def staircase_walk(
         push = lr * (target - code)
         below.text((left + right) / 2, steps, f"push {push:+.2f}".replace("-", "−"), color=BACKWARD, ha="center")
     below.text(-1.55, 6.5, "every step pushes;\nhow far depends\non the tread alone", fontsize=9.5, va="top")
-    below.text(0.68, 15.5, "pushed back,\npushed forth", fontsize=9.5, va="center")
+    below.text(0.68, 15.5, "pushed back,\nkicked forward", fontsize=9.5, va="center")
     below.set(xlabel="hidden weight / s", ylabel="step", xlim=(-1.6, 1.6), ylim=(steps + 0.8, -1.2))
     for axes in (top, below):
         axes.grid(False)
@@ -183,7 +183,7 @@ def savings(I: int) -> Callable[[int], tuple[Figure, dict[str, str]]]:
         axes.set_yticks((3, 2, 1, 0), list(bars))
         for i, (name, colour) in enumerate(COLOURS.items()):  # in the free corner
             axes.text(
-                (0.56, 0.85)[i % 2] * totals["neither"], (0.25, -0.25)[i // 2], f"■ {name}", color=colour, va="center"
+                (0.47, 0.84)[i % 2] * totals["neither"], (0.25, -0.25)[i // 2], f"■ {name}", color=colour, va="center"
             )
         axes.set(xlabel="MiB per step", xlim=(0, 1.25 * totals["neither"]), ylim=(-0.6, 3.5))
         axes.grid(axis="y", visible=False)
@@ -206,25 +206,3 @@ def _moved(plan: list[tuple[str, dict[str, float], dict[str, float]]]) -> dict[s
         for kind, size in (item for one in both for item in one.items()):
             moved[kind] = moved.get(kind, 0) + size
     return moved
-
-
-@styled
-def two_buffers(steps: int = 5) -> tuple[Figure, list[str]]:
-    """K launches; the spins of a step are written where those of the step before the last one were."""
-    where = ["A" if n % 2 == 0 else "B" for n in range(steps + 1)]
-    figure, axes = canvas(6.8, 3.2, f"{steps} steps: {steps} launches, two buffers that take turns")
-    rows = {"A": 18.5, "B": 8}
-    for name, y in rows.items():
-        label(axes, 1.5, y + 2.3, f"buffer {name}", ha="left", weight="bold")
-        axes.plot([11, 67], [y + 2.3, y + 2.3], color="#D8D8D8", zorder=0)
-    gap = 50.2 / steps
-    for n, name in enumerate(where):
-        x, y = 10.5 + n * gap, rows[name]
-        box(axes, x, y, 5.4, 4.6, f"$y_{{{n}}}$", SPIN, 11.5)
-        if n < steps:
-            ends = (rows["A"], rows["B"] + 4.6) if name == "A" else (rows["B"] + 4.6, rows["A"])
-            arrow(axes, (x + 4.6, ends[0]), (x + gap + 0.8, ends[1]))
-            side = 1 if name == "A" else -1  # beside the arrow, where there is room
-            label(axes, x + gap / 2 + 4.2, 15.6 + side, f"{n + 1}", GREY)
-    label(axes, 34, 3.2, "Every launch (arrow) also reads z and the packed couplings, all of them.", GREY, 9.5)
-    return figure, where

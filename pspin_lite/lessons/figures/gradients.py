@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ... import fixed_points
 from ...attractor import slopes
-from . import BLUE, CYCLE, GREY, ORANGE, RED, styled
+from . import BLUE, CYCLE, GREEN, GREY, styled
 
 
 @styled
@@ -62,7 +62,7 @@ def rule(
         values = errors["fixed"][:, count - 1]
         axes.semilogy(radius, np.where(values > 1e-13, values, np.nan), "-", lw=2, color=colour)
         axes.semilogy(radius, radius ** (count + 1), "--", lw=1, color=colour)
-        at = np.flatnonzero(values > 2e-8)[0]
+        at = np.flatnonzero(values > 1e-7)[0]
         offset = (10, -9) if values[at] < 1e-4 else (60, 32)  # to the right of a line, above a flat one
         place = dict(xytext=offset, textcoords="offset points", va="top")
         axes.annotate(f"K = {count}", (radius[at], values[at]), color=colour, **place)
@@ -77,32 +77,14 @@ def rule(
     axes.axhline(0.001, color=GREY, lw=1, ls=":")
     axes.text(0.01, 0.00085, "a tenth of a per cent", color=GREY, ha="left", va="top", fontsize=9.5)
     axes.set(
-        xlabel="spectral radius ρ", ylabel="error against the fixed point's gradient", ylim=(1e-8, 3), xlim=(0, 1.05)
+        xlabel="spectral radius ρ at rest",
+        ylabel="error against the fixed point's gradient",
+        ylim=(1e-8, 3),
+        xlim=(0, 1.05),
     )
     title = r"For random layers (lines), the error stays below the rule $\rho^{K+1}$ (dashed)"
     axes.set_title(title, fontsize=12)
     return figure
-
-
-@styled
-def memory(K: list[int], kept: dict[str, list[int]], unit: int = 1024) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Memory against the number of steps, one line per name."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    shown = {name: np.array(values) / unit for name, values in kept.items()}
-    for (name, values), colour in zip(shown.items(), (ORANGE, BLUE), strict=False):
-        axes.plot(K, values, "o-", color=colour)
-        blank = dict(fc="white", ec="none", pad=1)
-        place = dict(xytext=(-14, 8), textcoords="offset points", va="bottom", ha="right", bbox=blank)
-        axes.annotate(f"{name}, at K = {K[-1]}: {values[-1]:.0f} KiB", (K[-1], values[-1]), color=colour, **place)
-    axes.set(
-        xlabel="steps K",
-        ylabel="kept for the backward pass, KiB",
-        ylim=(0, 1.2 * max(map(max, shown.values()))),
-        xticks=K,
-    )
-    axes.set_title("Unrolled memory grows with every step, implicit memory does not", fontsize=12)
-    return figure, shown
 
 
 @styled
@@ -121,8 +103,8 @@ def branches(feedbacks: list[float], drives: np.ndarray) -> tuple[Figure, dict[f
         shown[A] = dict(y=y, drive=drive, slope=slope, reached=reached)
         axes.plot(np.where(slope < 1, drive, np.nan), y, color=BLUE, lw=2.4, label="attracts")
         axes.plot(np.where(slope >= 1, drive, np.nan), y, color=GREY, lw=1.4, ls="--", label="repels")
-        axes.plot(drives, reached, "o", color=RED, ms=3.5, markevery=4, label="the layer's answer")
-        axes.set(xlabel="drive z", xlim=(drives[0], drives[-1]), ylim=(-1, 1), yticks=[-1, 0, 1])
+        axes.plot(drives, reached, "o", color=GREEN, ms=3.5, markevery=4, label="the layer's answer")
+        axes.set(xlabel="drive z", xlim=(drives[0], drives[-1]), ylim=(-1.1, 1.1), yticks=[-1, 0, 1])
         jump = np.abs(np.diff(reached)).max()
         fate = "smooth" if A < 1 else "vertical at 0" if A == 1 else f"jumps by {jump:.1f}"
         axes.set_title(f"feedback {A:g}\n{fate}", fontsize=10.5)

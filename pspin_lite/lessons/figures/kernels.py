@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from .style import BLUE, CYCLE, GREEN, GREY, RED, styled
+from .style import BLUE, GREEN, GREY, RED, styled
 
 
 @styled
@@ -36,6 +36,9 @@ def intensity(sizes: Sequence[int], counted: Mapping[int, float], m: int, ridge:
     return figure, line
 
 
+METHODS = (RED, BLUE, GREEN)  # of three methods, in this order, in both figures; the reference is grey
+
+
 def crossing(strengths: Sequence[float], errors: Sequence[float], level: float = 1.0) -> float:
     """Where a rising error passes the level, on a line between the two points around it, both axes logarithmic."""
     above = next(i for i, error in enumerate(errors) if error > level)
@@ -43,18 +46,31 @@ def crossing(strengths: Sequence[float], errors: Sequence[float], level: float =
     return float(np.exp(np.interp(np.log(level), y, x)))
 
 
+# strength of the decay -> the reference, and for each method the gradients of all gates
+Samples = Mapping[float, tuple[Sequence[float], Mapping[str, Sequence[float]]]]
+
+
+def relative_errors(samples: Samples) -> dict[str, dict[float, float]]:
+    """For each method and strength the largest error, relative to the largest entry of the reference."""
+    errors: dict[str, dict[float, float]] = {}
+    for strength, (reference, methods) in samples.items():
+        exact = np.asarray(reference, float)
+        for name, gradients in methods.items():
+            error = np.abs(np.asarray(gradients, float) - exact).max() / np.abs(exact).max()
+            errors.setdefault(name, {})[strength] = float(error)
+    return errors
+
+
 @styled
-def decay_errors(
-    decays: Sequence[float], errors: Mapping[str, Sequence[float]], ceiling: float = 1e3
-) -> tuple[Figure, dict]:
+def decay_errors(errors: Mapping[str, Mapping[float, float]], ceiling: float = 1e3) -> tuple[Figure, dict]:
     """Relative error of the gradient of the log decays against the strength of the decay, both axes logarithmic. An
     error above 1 means that no digit is right. Exact zeros are drawn at the bottom; a line that leaves at the top ends
     in an arrow there."""
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.subplots()
-    strengths, floor = [-g for g in decays], 1e-9
-    shown = {name: [max(value, floor) for value in values] for name, values in errors.items()}
-    for (name, values), colour in zip(shown.items(), (RED, BLUE, GREEN), strict=False):
+    strengths, floor = list(next(iter(errors.values()))), 1e-9
+    shown = {name: [max(value, floor) for value in values.values()] for name, values in errors.items()}
+    for (name, values), colour in zip(shown.items(), METHODS, strict=False):
         leaves = max(values) > ceiling
         inside = sum(value <= ceiling for value in values)
         exit_at = [crossing(strengths, values, ceiling)] if leaves else []
@@ -62,6 +78,9 @@ def decay_errors(
         axes.loglog(strengths[:inside], values[:inside], "o", color=colour)
         if leaves:
             axes.loglog(exit_at, [ceiling], "^", color=colour, markersize=9, clip_on=False)
+        if max(values) > 1:
+            passed = crossing(strengths, values)
+            axes.text(1.07 * passed, 0.65, f"{passed:.0f}", color=colour, fontsize=10.5, va="top")
         below = name == list(shown)[-1]  # the lowest line has its name underneath
         place = 0.3 * min(values[:3]) if below else 2 * max(values[:3])
         axes.text(strengths[0], place, name, color=colour, fontsize=10.5, va="top" if below else "bottom")
@@ -77,25 +96,23 @@ def decay_errors(
     return figure, shown
 
 
-Samples = Mapping[float, tuple[Sequence[float], Mapping[str, Sequence[float]]]]
-
-
 def gate_gradients(samples: Samples) -> Callable[..., tuple[Figure, dict[str, float]]]:
-    """For an Explorer. samples: strength of the decay -> the reference, and for each method the gradients of all gates.
-    Both are drawn in units of the reference's largest entry."""
+    """For an Explorer: the reference and a method, in units of the reference's largest entry."""
+    errors = relative_errors(samples)
 
     @styled
     def draw(strength: float, method: str) -> tuple[Figure, dict[str, float]]:
         reference, methods = samples[strength]
-        reference, estimate = np.array(reference, float), np.array(methods[method], float)
+        reference, estimate = np.asarray(reference, float), np.asarray(methods[method], float)
         largest = np.abs(reference).max()
-        error = float(np.abs(estimate - reference).max() / largest)
+        error = errors[method][strength]
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.subplots()
         gates = np.arange(1, len(reference) + 1)
         lines = reference / largest, np.clip(estimate / largest, -1.9, 1.9)
-        axes.plot(gates, lines[0], color=GREEN, lw=4, alpha=0.5, label="reference, float64")
-        axes.plot(gates, lines[1], color=RED, lw=1.3, label=method)
+        colour = METHODS[list(methods).index(method)]
+        axes.plot(gates, lines[0], color=GREY, lw=4, alpha=0.4, label="reference, float64")
+        axes.plot(gates, lines[1], color=colour, lw=1.3, label=method)
         figure.legend(loc="outside lower left", ncols=2, fontsize=10.5, labelcolor="linecolor")
         low, high = min(map(np.min, lines)), max(map(np.max, lines))
         size = f"{error:.2g} of" if error < 1 else f"{error:.0f} times"
@@ -106,52 +123,3 @@ def gate_gradients(samples: Samples) -> Callable[..., tuple[Figure, dict[str, fl
         return figure, {"relative error": error, "largest true entry": float(largest)}
 
     return draw
-
-
-@styled
-def stacked_bytes(
-    parts: Mapping[str, Mapping[str, float]],
-    title: str = "",
-    colours: Mapping[str, str] | None = None,
-    unit: str = "MiB",
-) -> tuple[Figure, dict]:
-    """One horizontal bar for each way of doing something, made of what it moves; names of parts in the legend."""
-    figure = Figure(figsize=(7.4, 0.55 * len(parts) + 2.0), layout="constrained")
-    axes = figure.subplots()
-    kinds = list(dict.fromkeys(kind for row in parts.values() for kind in row))
-    names = list(parts)
-    left = np.zeros(len(names))
-    for kind, colour in (colours or dict(zip(kinds, CYCLE, strict=False))).items():
-        sizes = np.array([parts[name].get(kind, 0.0) for name in names])
-        axes.barh(names, sizes, left=left, color=colour, label=kind, height=0.6)
-        left += sizes
-    for i, total in enumerate(left):
-        axes.text(total, i, f"  {total:.3g} {unit}", va="center")
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.set(xlabel=f"moved through memory ({unit})", xlim=(0, 1.2 * left.max()))
-    figure.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
-    figure.legend(loc="outside lower center", ncols=min(len(kinds), 5))
-    return figure, dict(zip(names, left.tolist(), strict=True))
-
-
-@styled
-def steps_taken(count: np.ndarray, tile: int) -> tuple[Figure, np.ndarray]:
-    """Steps of each token, and over each tile of tokens, for each of them, the steps of its slowest one."""
-    parts = np.split(count, range(tile, len(count), tile))
-    slowest = np.concatenate([np.full(len(part), part.max()) for part in parts])
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
-    axes = figure.subplots()
-    axes.bar(np.arange(1, len(count) + 1), count, color=BLUE, label="a token's steps")
-    for i, part in enumerate(parts):  # a gap between two tiles, also where both take as long
-        ends = i * tile + np.array([0.9, len(part) + 0.1])
-        axes.plot(ends, [part.max()] * 2, color=RED, label=f"until its tile of {tile} is done" if i == 0 else None)
-    axes.set(xlabel="token, from weakly to strongly driven", ylabel="steps", ylim=(0, 1.35 * slowest.max()))
-    axes.set_title(
-        f"Tokens take {count.mean():.1f} steps on average, their tiles {slowest.mean():.0f}",
-        loc="left",
-        fontsize=12,
-        weight="bold",
-    )
-    axes.legend(loc="upper right", ncols=2)
-    return figure, slowest

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from ...config import PSpinConfig
 from ...costs import MB, Cost, Footprint, flops, footprint, step_bytes
-from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, styled
+from .diagram import tint
+from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 
 PARTS = {"embedding": PURPLE, "state space": ORANGE, "ternary MLP": GREEN, "non-embedding": BLUE}
 NAMES = {  # of parts, in a legend
@@ -20,17 +21,17 @@ NAMES = {  # of parts, in a legend
     "state space": "state space + $W_{down}$ + norms (the paper's grouping)",
     "non-embedding": "Transformer blocks",
 }
-KINDS = (BLUE, "#8CC0E0", GREY, "#C8C8C8")  # of memory; the other colours are for parts of the network
+MEMORY = {  # kinds of it; the other colours are for parts of the network
+    "weights": BLUE,
+    "moments of AdamW": "#8CC0E0",
+    "activations": GREY,
+    "temporary, first gradients": "#C8C8C8",
+}
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
 
 
 def _title(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=12, weight="bold")
-
-
-def _at_end(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    """The name of a line, behind its last point."""
-    axes.annotate(text, (x, y), (8, 0), textcoords="offset points", color=colour, va="center", fontsize=10)
 
 
 @styled
@@ -49,36 +50,16 @@ def stream(sizes: np.ndarray, pieces: np.ndarray) -> tuple[Figure, dict[str, np.
         axes.plot(x, y, "s", color=colour, markersize=5, label=name)
         axes.annotate(f"each {name}", (x[-1], y[-1]), (0, above), textcoords="offset points", color=colour, ha="right")
     axes.annotate("the stream", (at[-1], sizes[-1]), (0, 10), textcoords="offset points", color=BLUE, ha="right")
+    middle = len(at) // 2
+    where = (at[middle], independent[middle])
+    axes.annotate("if independent", where, (-4, 8), textcoords="offset points", color=GREY, ha="right")
     apart = np.abs(sizes / independent.clip(1e-9) - 1)[1:].max()
-    alone = " as if its pieces were independent (dashed)" if apart < 0.1 else " from block to block"
-    _title(axes, f"The stream grows{alone}")
+    alone = " as if its pieces were independent" if apart < 0.1 else " from block to block"
+    _title(axes, f"At initialisation, the stream grows{alone}")
     axes.set(xlabel="half blocks passed", ylabel="root mean square", xlim=(-0.3, len(sizes) - 0.5))
     axes.set_ylim(0, 1.12 * sizes.max())
     axes.set_xticks(at[::4])
     return figure, shown | {"pieces": pieces}
-
-
-@styled
-def peaks(
-    vocabs: Sequence[int], peak: Mapping[str, Sequence[float]], width: int
-) -> tuple[Figure, Mapping[str, Sequence[float]]]:
-    """Peak memory of a loss and its gradient against the vocabulary, both axes logarithmic; width: of the embedding."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for (name, values), colour in zip(peak.items(), (RED, GREY, BLUE), strict=False):
-        axes.loglog(vocabs, np.array(values) / MB, "o-", color=colour, markersize=5, label=name)
-        _at_end(axes, vocabs[-1], values[-1] / MB, f"{name}: {values[-1] / MB:,.0f} MiB", colour)
-    ends = [values[-1] for values in peak.values()]
-    _title(axes, f"At D = {width}, the same loss takes {ends[0] / min(ends):.0f} times less memory")
-    axes.set_xlim(vocabs[0] / 1.15, vocabs[-1] * 5)
-    axes.set_xticks(vocabs, [f"{V:,}" for V in vocabs])
-    ticks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-    low, high = axes.get_ylim()
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    axes.set_yticks(ticks, [str(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.set(xlabel="tokens in the vocabulary", ylabel="peak memory, MiB")
-    return figure, peak
 
 
 @styled
@@ -125,7 +106,12 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
         left = 0.0
         for part, share in parts.items():
             axes.barh(
-                y, share, left=left, color=WORK[part], label=part.replace("_", " ") if y == 0 else None, height=0.7
+                y,
+                share,
+                left=left,
+                color=tint(WORK[part], 0.6),
+                label=part.replace("_", " ") if y == 0 else None,
+                height=0.7,
             )
             if share >= 5:
                 axes.text(left + share / 2, y, f"{share:.1f}", ha="center", va="center", fontsize=10)
@@ -145,18 +131,26 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
 
 @styled
 def training(
-    memory: Mapping[str, Mapping[str, float]], files: Mapping[str, float]
-) -> tuple[Figure, Mapping[str, Mapping[str, float]]]:
-    """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in."""
+    step: Mapping[str, tuple[int, int, int]], files: Mapping[str, float]
+) -> tuple[Figure, dict[str, dict[str, float]]]:
+    """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in.
+    step: bytes of the weights, of the activations, and what rises above weights and moments. files: MiB."""
+    memory = {
+        name: dict(zip(MEMORY, (w / MB, 2 * w / MB, a / MB, (rise - a) / MB), strict=True))
+        for name, (w, a, rise) in step.items()
+    }
     figure = Figure(figsize=(7.4, 1.6 + 0.55 * len(memory)), layout="constrained")
     axes = figure.subplots()
     for y, (name, kinds) in enumerate(memory.items()):
         left = 0.0
-        for (kind, size), colour in zip(kinds.items(), KINDS, strict=True):
-            axes.barh(y, size, left=left, color=colour, height=0.7, label=None if y else kind)
+        for kind, size in kinds.items():
+            axes.barh(y, size, left=left, color=MEMORY[kind], height=0.7, label=None if y else kind)
             left += size
         axes.text(left + 15, y, f"{left:,.0f}", va="center", fontsize=10)
         axes.plot([files[name]] * 2, [y - 0.42, y + 0.42], color="black", lw=2.5, label=None if y else "the file")
+        side = -1 if files[name] > 100 else 1  # of the mark, where the number has room
+        place = dict(ha="left" if side > 0 else "right", va="center", fontsize=10, weight="bold")
+        axes.text(files[name] + 10 * side, y, f"{files[name]:.0f}", color="white", **place)
     axes.set_yticks(range(len(memory)), list(memory))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -178,22 +172,26 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
         one = cfg.replace(vocab=vocabulary, width=D, inner=I, micro_steps=K)
         table, work = footprint(one), flops(one)
         training = step_bytes(one).peak / MB
-        memory = {"file": (table.mb, GREY), "unpacked": (table.uncompressed_mb, GREY), "training": (training, BLUE)}
         million = 1e6 * one.context
         parts = {part.replace("_", " "): (getattr(work, part) / million, colour) for part, colour in WORK.items()}
         figure = Figure(figsize=(7.6, 2.5))
-        for left, bars, most, unit in ((0.13, memory, 2500, "MiB"), (0.63, parts, 1900, "million flops per token")):
-            axes = figure.add_axes((left, 0.24, 0.34, 0.6))
+        files = {"packed": (table.mb, GREY), "unpacked": (table.uncompressed_mb, GREY)}
+        for left, title, bars, most, tick, unit in (
+            (0.12, "File", files, 340, 150, "MiB"),
+            (0.39, "Training", {"": (training, BLUE)}, 3200, 1500, "MiB"),
+            (0.75, "Forward pass", parts, 2600, 1000, "million flops per token"),
+        ):
+            axes = figure.add_axes((left, 0.24, 0.2, 0.6))
+            axes.set_xticks((0, tick, 2 * tick))
             for y, (size, colour) in enumerate(bars.values()):
                 axes.fill_between([0, size], -y - 0.3, -y + 0.3, color=colour, lw=0)  # which the live form can draw
                 axes.text(
                     size + most / 40, -y, f"{size:,.0f}" if size >= 1 else f"{size:.1f}", va="center", fontsize=10
                 )
-            axes.set_yticks((0, -1, -2), list(bars))
+            axes.set_yticks([-y for y in range(len(bars))], list(bars))
             axes.set(xlabel=unit, xlim=(0, most), ylim=(-2.5, 0.5))
             axes.grid(axis="y", visible=False)
-        _title(figure.axes[0], "Memory")
-        _title(figure.axes[1], "Arithmetic, forward")
+            _title(axes, title)
         return figure, {
             "million parameters": f"{table.params / 1e6:.1f}",
             "MiB of the file": f"{table.mb:.1f}",
@@ -202,15 +200,3 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
         }
 
     return draw
-
-
-@styled
-def convergence(residuals: dict[str, np.ndarray]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Relative change per step of the attractor, on a logarithmic axis; one line a name."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for name, values in residuals.items():
-        axes.semilogy(np.arange(1, len(values) + 1), values, "o-", markersize=4, label=name)
-    axes.set(xlabel="step k", ylabel="relative change in step k")
-    figure.legend(loc="outside right upper")
-    return figure, residuals

@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from ...state_space import decay_mask
 from .diagram import INK, KEY, STATE, tint
-from .style import BLUE, CYCLE, GREY, ORANGE, lines_and_dots, styled
+from .style import BLUE, CYCLE, GREY, ORANGE, styled
 
 FLOAT32_LIMIT = math.log(torch.finfo(torch.float32).max)  # exp overflows above it
 
@@ -59,33 +56,17 @@ def pairs_and_state(M: np.ndarray, chunk: int) -> np.ndarray:
     return np.where((i >= j)[..., None], picture, 1.0)
 
 
-FADING = LinearSegmentedColormap.from_list("fading", ["white", *colormaps["cividis_r"](np.linspace(0.05, 1, 8))])
-
-
-def _heat_map(axes: Axes, M: np.ndarray, chunk: int | None, picture: np.ndarray | None = None) -> None:
+def _heat_map(axes: Axes, M: np.ndarray, chunk: int) -> None:
     T = len(M)
     axes.grid(False)
-    shown, extent = np.ma.masked_equal(M, 0) if picture is None else picture, (0.5, T + 0.5, T + 0.5, 0.5)
-    axes.imshow(shown, cmap=FADING, vmin=0, vmax=1, interpolation="none", extent=extent)
-    if chunk is not None and chunk < T:
+    axes.imshow(pairs_and_state(M, chunk), interpolation="none", extent=(0.5, T + 0.5, T + 0.5, 0.5))
+    if chunk < T:
         a = np.arange(0, T, chunk)  # the square of pairs of each chunk, all in one line with gaps
         b = np.minimum(a + chunk, T)
         gap = np.full(len(a), np.nan)
         x, y = np.stack([a, b, b, a, a, gap], 1), np.stack([a, a, b, b, a, gap], 1)
         axes.plot(x.ravel() + 0.5, y.ravel() + 0.5, color=INK, lw=1.2, clip_on=False)
     axes.set(xlabel="token j (written)", ylabel="token i (reading)", xlim=(0.5, T + 0.5), ylim=(T + 0.5, 0.5))
-
-
-@styled
-def mask(g: torch.Tensor, chunk: int | None = None, title: str = "") -> tuple[Figure, np.ndarray]:
-    """The causal decay mask of log decays g (T,) as a heat map; squares mark the chunks. White: nothing left."""
-    M = decay_mask(g.detach()).numpy()
-    figure = Figure(figsize=(5.2, 4.2), layout="constrained")
-    axes = figure.subplots()
-    _heat_map(axes, M, chunk)
-    figure.colorbar(axes.images[0], ax=axes, label="share of token j left at token i")
-    axes.set_title(title, loc="left", weight="bold")
-    return figure, M
 
 
 ANCHORS = {0.5: 2.6, 0.9: 10, 0.99: 50, 0.999: 150}  # ages at which there is room for a decay's name
@@ -118,44 +99,35 @@ def clarity(
 
 
 @styled
-def growth(
-    lengths: Sequence[int], counted: Mapping[str, Sequence[float]], formulas: Mapping[str, Sequence[float]]
-) -> tuple[Figure, Mapping[str, Sequence[float]]]:
-    """Flops against the length of the text: lines from formulas, dots as counted."""
-    figure = lines_and_dots(lengths, formulas, counted, xlabel="tokens T", ylabel="flops, one head")
-    figure.axes[0].set_title("Four times the text: 16 times the pairs, 4 times the chunks", loc="left", weight="bold")
-    return figure, counted
-
-
-@styled
 def times(
-    chunks: Sequence[int], seconds: Sequence[float], flops: Sequence[float], ends: tuple[str, str], paper: int
+    chunks: Sequence[int], seconds: Sequence[float], flops: Sequence[float], paper: int
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Time and flops of the chunked form against the chunk, both relative to their smallest value. `ends` are the
-    names of the smallest and the largest chunk; the paper's chunk is marked."""
-    shown = {
-        "time, on this machine": np.array(seconds) / min(seconds),
-        "flops, as counted": np.array(flops) / min(flops),
-    }
-    figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+    """Time and flops of the chunked form against the chunk, both relative to their smallest value. Dashed, what the
+    time would be if it were proportional to the number of chunks; the paper's chunk is marked."""
+    time, arithmetic = (np.array(values) / min(values) for values in (seconds, flops))
+    figure = Figure(figsize=(7.0, 3.4), layout="constrained")
     axes = figure.subplots()
-    for (name, values), colour in zip(shown.items(), (ORANGE, BLUE), strict=True):
+    axes.loglog(chunks, time[0] * chunks[0] / np.array(chunks), color=ORANGE, ls="--", lw=1.2)
+    for values, colour in ((time, ORANGE), (arithmetic, BLUE)):
         axes.loglog(chunks, values, "o-", color=colour)
-        axes.text(1.2 * chunks[0], 1.3 * values[0], name, color=colour, va="bottom")
+    axes.text(1.15 * chunks[1], 1.1 * time[1], "time, as measured", color=ORANGE, va="bottom")
+    axes.text(chunks[0], 3.2, "dashed:\nnumber of\nchunks", color=ORANGE, va="center")
+    axes.text(chunks[0], 1.15, "flops, as counted", color=BLUE, va="bottom")
     axes.set_xticks(chunks, [str(C) for C in chunks])
-    ticks = [n for n in (1, 2, 5, 10, 20, 50, 100) if n < 2 * max(v.max() for v in shown.values())]
+    ticks = [n for n in (1, 2, 5, 10, 20, 50, 100) if n < 2 * max(time.max(), arithmetic.max())]
     axes.set_yticks(ticks, [str(n) for n in ticks])
     axes.minorticks_off()
-    axes.set(xlabel="chunk C", ylabel="times the smallest")
+    axes.set(xlabel="chunk C", ylabel="times the smallest", ylim=(0.8, 1.6 * max(time.max(), arithmetic.max())))
     axes.axvline(paper, color=GREY, ls=":")
     top = axes.get_xaxis_transform()
     axes.text(0.93 * paper, 0.97, "the paper's chunk", color=GREY, ha="right", va="top", transform=top)
-    best, least = (chunks[int(np.argmin(values))] for values in shown.values())
-    title = f"Fewest flops at C = {least}, fastest at C = {best}"
+    fast = [C for C, value in zip(chunks, time, strict=True) if value < 1.4]
+    best = f"{fast[0]}" if len(fast) == 1 else f"{fast[0]} to {fast[-1]}"
+    title = f"Fewest flops at C = {chunks[int(arithmetic.argmin())]}, fastest at C = {best}"
     axes.set_title(title, loc="left", weight="bold")
-    names = dict(zip((chunks[0], chunks[-1]), ends, strict=True))
-    axes.set_xticklabels([f"{C:,}\n{names[C]}" if C in names else str(C) for C in chunks])
-    return figure, shown
+    names = {chunks[0]: "\nrecurrent", chunks[-1]: "\nquadratic"}
+    axes.set_xticklabels([f"{C:,}{names.get(C, '')}" for C in chunks])
+    return figure, {"time": time, "flops": arithmetic}
 
 
 @styled
@@ -168,7 +140,7 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     lengths = np.minimum(chunk, T - chunk * np.arange(chunks))
 
     figure = Figure(figsize=(8.2, 3.6))
-    _heat_map(figure.add_axes((0.07, 0.14, 0.36, 0.76)), M, chunk, pairs_and_state(M, chunk))
+    _heat_map(figure.add_axes((0.07, 0.14, 0.36, 0.76)), M, chunk)
     axes = figure.add_axes((0.53, 0.14, 0.44, 0.76))
     t = np.arange(T + 1) + 0.5
     parts = (("■ through the state", 0, start, STATE, 0.92), ("■ as a pair", start, T, KEY, 0.83))
@@ -187,11 +159,9 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
         "memory in tokens": float(left.sum()),  # the sum of all shares
         "of it through the state": f"{100 * left[:start].sum() / left.sum():.3g} %",
         "chunks": chunks,
-        "pairs computed": f"{int((lengths * (lengths + 1) // 2).sum()):,}",
+        "pairs used": f"{int((lengths * (lengths + 1) // 2).sum()):,}",
         "of all pairs": f"{T * (T + 1) // 2:,}",
     }
-    figure.axes[0].set_title(
-        f"{numbers['pairs computed']} of {numbers['of all pairs']} pairs", fontsize=11, weight="bold"
-    )
+    figure.axes[0].set_title(f"{numbers['pairs used']} of {numbers['of all pairs']} pairs", fontsize=11, weight="bold")
     axes.set_title(f"{numbers['of it through the state']} through the state", fontsize=11, weight="bold")
     return figure, numbers

@@ -5,7 +5,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -40,25 +40,6 @@ STYLE = {
 
 
 styled = mpl.rc_context(STYLE)  # as a decorator: everything a figure makes is made in this style
-
-
-@styled
-def lines_and_dots(
-    x: Sequence[int], lines: Mapping[str, Sequence[float]], dots: Mapping[str, Sequence[float]], **labels: str
-) -> Figure:
-    """Both axes logarithmic: lines from formulas, dots as counted (those of a name may end early)."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for (name, values), colour in zip(lines.items(), CYCLE, strict=False):
-        axes.loglog(x, values, color=colour)
-        axes.text(1.08 * x[-1], values[-1], name, color=colour, va="center")
-        if name in dots:
-            axes.loglog(x[: len(dots[name])], dots[name], "o", color=colour)
-    axes.set_xticks(x, [f"{tick:,}" for tick in x])
-    axes.minorticks_off()
-    axes.set(xlim=(0.9 * x[0], 1.9 * x[-1]), **labels)
-    axes.text(0.02, 0.92, "lines: formula, dots: counted", color=GREY, transform=axes.transAxes)
-    return figure
 
 
 def outlines(path: Path, draw: Callable[[], Figure]) -> None:

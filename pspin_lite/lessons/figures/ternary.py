@@ -121,8 +121,8 @@ def errors(w: ArrayLike) -> tuple[Figure, dict[str, np.ndarray]]:
     axes.annotate(f"absmean's codes, best scale: {same:.2f}", (0.5, same), (0.56, 0.17), arrowprops=line, color=GREEN)
     axes.plot(*shown["best"], "s", color=GREEN)
     axes.annotate("least squares", shown["best"], (4, -16), textcoords="offset points", color=GREEN)
-    axes.text(1.5, 0.655, "scale = mean |w|", color=BLUE, rotation=16)
-    axes.text(1.55, 0.515, "best scale", color=GREEN, rotation=18)
+    axes.text(2.02, shown["scale 1"][-1], "scale =\nmean |w|", color=BLUE, va="center")
+    axes.text(2.02, best[-1], "best scale", color=GREEN, va="top")
     axes.text(0.12, 0.2, "share of zeros", color=GREY, rotation=32)
     axes.set(xlabel="threshold / mean |w|", ylabel="relative error, share", xlim=(0, 2), ylim=(0, 1))
     _title(axes, f"Least squares gains little: an error of {best.min():.2f} instead of {paper:.2f}")
@@ -162,21 +162,25 @@ def staircase(
 
 @styled
 def training(
-    curves: Mapping[str, np.ndarray], ends: Mapping[str, float], title: str = ""
-) -> tuple[Figure, Mapping[str, np.ndarray]]:
-    """Errors step by step on a logarithmic axis, and errors reached without further steps as dashed lines."""
+    curves: Mapping[str, Sequence[float]], ends: Mapping[str, float], tests: Mapping[str, float], title: str = ""
+) -> tuple[Figure, Mapping[str, Sequence[float]]]:
+    """Training errors step by step on a logarithmic axis, test errors of the same names as dots at their ends, and
+    errors reached without further steps as dashed lines."""
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     axes = figure.subplots()
     colours = iter(CYCLE)
     for name, values in curves.items():
         colour, late = next(colours), max(values[2 * len(values) // 3 :])
         axes.plot(np.arange(len(values)), values, color=colour, label=name)
-        axes.annotate(name, (len(values), late), (0, 6), textcoords="offset points", ha="right", color=colour)
+        axes.annotate(name, (len(values), late), (-8, 6), textcoords="offset points", ha="right", color=colour)
+        if name in tests:
+            axes.plot([len(values)], [tests[name]], "o", color=colour, markersize=7)
     for name, value in ends.items():
         colour = next(colours)
         axes.axhline(value, color=colour, ls="--", label=name)
-        axes.annotate(name, (len(values), value), (0, 3), textcoords="offset points", ha="right", color=colour)
-    axes.set(xlabel="step", ylabel="relative training error", yscale="log", ylim=(0.05, 1.5))
+        axes.annotate(name, (len(values), value), (-8, 3), textcoords="offset points", ha="right", color=colour)
+    axes.text(0.02, 0.04, "lines: training, dots and dashes: test", color=GREY, transform=axes.transAxes)
+    axes.set(xlabel="step", ylabel="relative error", yscale="log", ylim=(0.05, 1.5))
     axes.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1], [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     _title(axes, title)

@@ -18,6 +18,12 @@ from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, styled
 
 SPLITS = {"recent": ORANGE, "held-out": BLUE}
 LIKELIEST = 12  # bytes that the widget shows
+TITLE = dict(loc="left", weight="bold", fontsize=11)
+
+
+def headline(figure: Figure, text: str) -> None:
+    """The finding, above all panels."""
+    figure.suptitle(text, x=0.01, ha="left", weight="bold", fontsize=12)
 
 
 def running(values: Sequence[float], window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,10 +38,12 @@ def curves(
     validation: Mapping[str, tuple[Sequence[int], Sequence[float]]],
     window: int,
     falling: int,
+    marks: Mapping[int, float],
     top: float = 4.2,
 ) -> tuple[Figure, dict]:
     """Bits per byte against steps: every step's own, their running mean, and validations of each split as dots. From
-    step `falling` on the learning rate falls. What lies above `top` is cut off; later spikes get a triangle there."""
+    step `falling` on the learning rate falls. marks: step -> bits, ringed and named. What lies above `top` is cut off;
+    later spikes get a triangle there."""
     figure = Figure(figsize=(7.4, 4.0), layout="constrained")
     axes, steps, (places, means) = figure.subplots(), np.arange(1, len(raw) + 1), running(raw, window)
     axes.plot(steps, raw, color="#BBBBBB", lw=0.5)
@@ -50,8 +58,14 @@ def curves(
         leader = dict(arrowstyle="-", color=SPLITS[name], lw=1.2)
         axes.annotate(f"{name} speeches", (x, float(np.interp(x, at, bits))), (x, y), color=SPLITS[name],
                       ha="center", arrowprops=leader)  # fmt: skip
+    axes.plot(list(marks), list(marks.values()), "o", color="black", fillstyle="none", ms=9, mew=1.5, clip_on=False)
+    for step, bits in marks.items():
+        side = "right" if step == len(raw) else "center"
+        axes.annotate(f"{bits:.2f}", (step, bits), (0, -9), textcoords="offset points", ha=side, va="top",
+                      fontsize=9.5, weight="bold")  # fmt: skip
     high = f"; ▲ above the frame, up to {max(raw[i - 1] for i in cut):.1f}" if len(cut) else ""
-    axes.set_title(f"grey: loss of each step, and its mean over {window}{high}", color=GREY, fontsize=9.5)
+    note = f"dots: 64 windows; grey: loss of each step, and its mean over {window}{high}"
+    axes.set_title(note, loc="left", color=GREY, fontsize=9.5)
     axes.set(xlabel="step", ylabel="bits per byte", xlim=(0, len(raw)), ylim=(1.0, top))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     return figure, {"places": places, "means": means, "cut": cut}
@@ -78,7 +92,10 @@ def yardsticks(
         network, counts = next(iter(levels[split].values())), next(iter(counted[split].values()))
         beats = [order for order, bits in enumerate(counts) if bits < network]
         finding = f"counting {beats[0]} bytes back beats the network" if beats else "counting does not beat the network"
-        axes.set_title(f"{split} speeches:\n{finding}", fontsize=11)
+        best = min(levels[split], key=levels[split].get)
+        if levels[split][best] < min(network, *counts):
+            finding = f"{best} beats network and counts"
+        axes.set_title(f"{split} speeches:\n{finding}", **(TITLE | dict(fontsize=10.5)))
         axes.set(xlabel="bytes of context of the counts", ylim=(1.2, 4.6))
     figure.axes[0].set_ylabel("bits per byte")
     return figure, {"counted": counted, "levels": levels}
@@ -91,7 +108,7 @@ def jitter(first: int, raw: Sequence[float], again: Sequence[float]) -> tuple[Fi
     figure = Figure(figsize=(7.8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     share = np.corrcoef(raw, again)[0, 1] ** 2
-    figure.suptitle(f"The jumps come from the text: the final model explains {share:.0%} of them", fontsize=12)
+    headline(figure, f"The jumps come from the text: the final model explains {share:.0%} of them")
     steps = first + np.arange(len(raw))
     left.plot(steps, raw, color=GREY, lw=1.4, label="when it was trained on")
     left.plot(steps, again, color=BLUE, lw=1.4, label="read by the final model")
@@ -102,6 +119,8 @@ def jitter(first: int, raw: Sequence[float], again: Sequence[float]) -> tuple[Fi
     right.plot(ends, ends, color=GREY, lw=1, ls="--")
     right.text(ends[1], ends[0] + 0.03, "dashed: equal ", color=GREY, ha="right", fontsize=9.5)
     right.set(xlabel="final model, nats", ylabel="in training, nats", xlim=ends, ylim=ends, aspect="equal")
+    ticks = np.arange(np.ceil(2 * ends[0]), 2 * ends[1]) / 2
+    right.set(xticks=ticks, yticks=ticks)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure, raw - again
 
@@ -115,15 +134,15 @@ def attractors(steps: Sequence[int], panels: Mapping[str, np.ndarray], edge: flo
         for layer, colour in zip(range(values.shape[1]), CYCLE, strict=False):
             axes.plot(steps, values[:, layer], color=colour)
             axes.text(steps[-1] * 1.02, values[-1, layer], f"layer {layer}", color=colour, va="center", fontsize=9.5)
-        axes.set_title(name, fontsize=11)
+        axes.set_title(name, **TITLE)
         axes.set(xlabel="step", xlim=(0, steps[-1]), xticks=[steps[0], steps[-1] // 2, steps[-1]])
         axes.xaxis.set_major_formatter("{x:,.0f}")
     first = figure.axes[0]
-    first.set(yscale="log", ylabel="spectral radius ρ (logarithmic)")
+    first.set(yscale="log", ylabel="largest ρ of 64 tokens (logarithmic)")
     first.yaxis.set_major_formatter("{x:g}")
     first.axhline(edge, color="black", ls="--", lw=1)
     first.set_ylim(None, 2 * edge)
-    first.text(0.02 * steps[-1], 1.15 * edge, "above: a fixed point repels", fontsize=9)
+    first.text(0.02 * steps[-1], 1.15 * edge, "above 1: small differences grow", fontsize=9)
     for axes in figure.axes[1:]:
         axes.set(ylabel="mean γ", ylim=(0, None))
     return figure, panels
@@ -145,7 +164,7 @@ def surprise(raw: bytes, bits: Sequence[float], wide: int) -> tuple[Figure, np.n
         axes.text(i % wide, i // wide, shown, ha="center", va="center", family="monospace", fontsize=10,
                   color="white" if dark else "black")  # fmt: skip
     axes.axis("off")
-    axes.set_title("It hesitates where a word begins, and spells out the rest", fontsize=11)
+    axes.set_title("It hesitates where a word begins, then finishes it easily", **TITLE)
     figure.colorbar(image, ax=axes, label="bits", ticks=[0, 2, 4, 6, 8], pad=0.01)
     return figure, grid
 
@@ -157,14 +176,14 @@ def where(letters: Sequence[float], exactly: Mapping[int, float], whole: float) 
     figure = Figure(figsize=(7.6, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     left.bar(range(1, len(letters) + 1), letters, color=BLUE)
-    left.set_title("Choosing the word is what costs", fontsize=11)
+    left.set_title("Choosing the word is what costs", **TITLE)
     left.set(xlabel="letter of the word", ylabel="bits", xticks=range(1, len(letters) + 1))
     left.grid(axis="x", visible=False)
     right.axhline(whole, color=GREY, ls="--", lw=1.2)
     right.text(1, whole - 0.1, f"the whole window: {whole:.2f}", color=GREY, va="top", fontsize=9.5)
     right.semilogx(list(exactly), list(exactly.values()), "o-", color=RED)
     enough = next(length for length, bits in exactly.items() if bits < 1.01 * whole)
-    right.set_title(f"{enough} bytes come within one per cent", fontsize=11)
+    right.set_title(f"{enough} bytes come within one per cent", **TITLE)
     ticks = [length for length in exactly if length & (length - 1) == 0]  # powers of two
     right.set_xticks(ticks, [str(length) for length in ticks])
     right.minorticks_off()
@@ -181,7 +200,7 @@ def spell(byte: int) -> str:
 def sampler(
     model: LanguageModel, tokenizer: Tokenizer, tokens: int = 8, seed: int = 1
 ) -> Callable[..., tuple[LiveFigure, dict]]:
-    """For an Explorer: draw(prompt, temperature, top_k) -> the likeliest next bytes at temperature 1 (hollow) and as
+    """For an Explorer: draw(prompt, temperature, top_k) -> the likeliest next bytes at temperature 1 (rings) and as
     they are drawn from (bars), and a completion of `tokens` bytes. A prompt is read once, and then remembered."""
 
     @cache
@@ -210,8 +229,8 @@ def sampler(
         most = max(p[0].item(), said[0].item())
         limit = next(limit for limit in (0.2, 0.4, 1) if most <= limit + 1e-9)
         place, ticks = (0.13, 0.16, 0.84, 0.73), tuple(limit * part / 4 for part in range(5))
-        title = "Dots: temperature 1. Bars: after temperature and top-k"
-        label = f"probability of the byte after “{prompt}”"
+        title = "Temperature and top-k change the odds, not the ranking"
+        label = f"probability of the byte after “{prompt}”; rings: at temperature 1"
         panel = Panel(place, title, label, "", (0, limit), (-0.6, LIKELIEST - 0.4), ticks,
                       tuple(range(LIKELIEST)), labels)  # fmt: skip
         figure = LiveFigure((7.0, 3.4), (panel,))

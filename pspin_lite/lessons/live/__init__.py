@@ -1,4 +1,4 @@
-"""Explorers on a page without a kernel: plain JavaScript, written into the output itself.
+"""Live figures: explorers with sliders that move on a page without a kernel, in plain JavaScript inside the output.
 
     markup(draw, controls, alt, still)   -> HTML: the live form, if `draw` has one, and the still picture
 
@@ -102,16 +102,15 @@ def _default(function: Callable, name: str) -> object:
 
 def two_spins() -> dict[str, object]:
     """The constants of explore_attractor.draw_two_spins."""
-    panels = (explore_attractor.PORTRAIT, explore_attractor.RESIDUAL, explore_attractor.GRADIENT)
+    panels = (explore_attractor.PORTRAIT, explore_attractor.PAIR)
     starts = fixed_points.random_starts(1, 2)
     return dict(
         script="two_spins.js",
         form="twoSpins",
-        panels=[axes_of(panel, 212) for panel in panels],
+        panels=[axes_of(panel, 260) for panel in panels],
         kinds=fixed_points.KINDS,
-        drive=fixed_points.TWO_DRIVE,
+        drive=fixed_points.two_spins("agree", 0.0, 0.0).z[0].tolist(),
         starts=starts[:, 0].tolist(),
-        dy=fixed_points.random_direction(starts[0])[0].tolist(),
         shown=fixed_points.SHOWN,
         limit=fixed_points.LIMIT,
         settled=fixed_points.SETTLED,
@@ -121,9 +120,8 @@ def two_spins() -> dict[str, object]:
         grid=_default(explore_attractor.all_fixed_points, "grid"),
         cells=explore_attractor.CELLS,
         corners=explore_attractor.CORNERS,
-        missing=explore_attractor.MISSING,
         verdicts=dict(
-            contracts=fixed_points.CONTRACTS,
+            settles=fixed_points.SETTLES,
             several=fixed_points.SEVERAL,
             oscillates=fixed_points.OSCILLATES,
             elsewhere=fixed_points.ELSEWHERE,

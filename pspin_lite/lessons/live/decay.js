@@ -44,7 +44,7 @@ pspinLive.forms.decay ??= ({ decay, chunk, T }, spec) => {
     total, // memory in tokens
     share, // of it through the state
     lengths.length, // chunks
-    pairs, // pairs computed
+    pairs, // pairs used
     all, // of all pairs
   ] };
 };

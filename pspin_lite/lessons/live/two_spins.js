@@ -1,4 +1,4 @@
-// Two spins: phase portrait, residuals, gradient error. The formulas of fixed_points.py and explore_attractor.py; gates
+// Two spins: phase portrait and residuals. The formulas of fixed_points.py and explore_attractor.py; gates
 // have no couplings here, so they are constants. Vectors are [a, b], matrices [[a, b], [c, d]].
 pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   const { shown: SHOWN, limit, settled: SETTLED, creep, apart, grid, verdicts } = spec;
@@ -7,7 +7,6 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   const sub = (a, b) => [a[0] - b[0], a[1] - b[1]];
   const largest = a => Math.max(Math.abs(a[0]), Math.abs(a[1])); // NaN stays NaN
   const times = (M, a) => M.map(row => row[0] * a[0] + row[1] * a[1]);
-  const transpose = M => [[M[0][0], M[1][0]], [M[0][1], M[1][1]]];
   const oneMinus = M => [[1 - M[0][0], -M[0][1]], [-M[1][0], 1 - M[1][1]]];
   const solve = ([[a, b], [c, d]], [p, q]) => [(p * d - b * q) / (a * d - b * c), (a * q - c * p) / (a * d - b * c)];
   const most = list => Math.max(...list);
@@ -16,11 +15,7 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
 
   const tanhs = (y, W) => times(W, y).map((field, i) => Math.tanh(spec.drive[i] + field));
   const step = (y, W = coupling) => tanhs(y, W).map((t, i) => t * open[i]);
-  const slopes = (y, W = coupling) => { // phi_u and phi_g
-    const t = tanhs(y, W);
-    return [t.map((ti, i) => (1 - ti * ti) * open[i]), t.map((ti, i) => ti * open[i] * (1 - open[i]))];
-  };
-  const jacobian = (y, W = coupling) => slopes(y, W)[0].map((phi, i) => W[i].map(w => phi * w));
+  const jacobian = (y, W = coupling) => tanhs(y, W).map((t, i) => W[i].map(w => (1 - t * t) * open[i] * w)); // phi_u W
   const radius = J => {
     const half = (J[0][0] + J[1][1]) / 2, det = J[0][0] * J[1][1] - J[0][1] * J[1][0], gap = half * half - det;
     return gap < 0 ? Math.sqrt(det) : Math.abs(half) + Math.sqrt(gap);
@@ -59,20 +54,8 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   const verdict = !(settled[0] || shrinking[0]) ? verdicts.oscillates
     : met > 1 ? verdicts.several
     : !settled.every((yes, i) => yes || shrinking[i]) ? verdicts.elsewhere
-    : settled.every(yes => yes) ? verdicts.contracts : verdicts.slow;
+    : settled.every(yes => yes) ? verdicts.settles : verdicts.slow;
   const residual = path.slice(1).map((y, k) => Math.hypot(...sub(y, path[k])) / Math.max(Math.hypot(...y), 1e-30));
-
-  // The gradient by the series after 0..K products, with the slopes at H_K, against the exact one at the fixed point
-  const spread = (V, phis) => phis.flatMap(phi => phi.map((p, i) => p * V[i]));
-  const errors = [];
-  if (settled[0]) {
-    const exact = spread(solve(oneMinus(transpose(jacobian(end))), spec.dy), slopes(end));
-    const phis = slopes(K ? path[K - 1] : [0, 0]);
-    for (let k = 0, V = spec.dy; k <= K; k++) {
-      if (k) V = times(transpose(coupling), spread(V, phis).slice(0, 2)).map((v, i) => spec.dy[i] + v);
-      errors.push(Math.hypot(...spread(V, phis).map((v, i) => v - exact[i])) / Math.hypot(...exact));
-    }
-  }
 
   // All fixed points that Newton's method finds from a grid
   const axis = Array.from({ length: grid }, (_, i) => -1 + (2 * i) / (grid - 1));
@@ -84,7 +67,7 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   const points = distinct(found, 1e-3).map(y => ({ y, attracts: radius(jacobian(y)) < 1 }));
 
   // The picture
-  const { blue, orange, green, red, sky } = spec.colours, lines = [], texts = [];
+  const { blue, orange, green, sky } = spec.colours, lines = [], texts = [];
   const draw = (panel, x, y, colour, how = {}) => lines.push({ panel, x, y, colour, ...how });
   const log = values => values.map(v => (v > 1e-9 ? Math.log10(v) : NaN));
   const count = n => Array.from({ length: n }, (_, i) => i);
@@ -112,8 +95,6 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   draw(1, count(SHOWN).map(k => k + 1), log(residual), blue, { width: 1.2 });
   draw(1, [K, K], [-9, 1], spec.grey, { width: 1, dashes: true });
   texts.push({ panel: 1, x: K < SHOWN ? K + 0.8 : K - 0.8, y: 1, text: "K", colour: spec.grey });
-  if (errors.length) draw(2, count(K + 1), log(errors), red, { dot: 2 });
-  else texts.push({ panel: 2, x: SHOWN / 2, y: -3.5, text: spec.missing, colour: red });
 
   const [[a, b], [c, d]] = coupling, rho = radius(jacobian(end));
   return { panels: spec.panels, lines, texts, numbers: [
@@ -121,7 +102,6 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
     Number.isFinite(rho) ? rho : "not found", // spectral radius
     (Math.hypot(a + d, b - c) + Math.hypot(a - d, b + c)) / 2, // Lipschitz bound: the largest singular value
     K ? residual[K - 1] : "no step", // residual at K
-    errors.length ? errors[K] : "no fixed point", // gradient error at K
     `${Number(settled[0])} of 1`, // settle from the start
     verdict, // verdict
   ] };

@@ -39,6 +39,7 @@ class Claim:
     command: str
     measured: str = ""
     added: str = ""  # the stage in which the claim was added; "" if it was there from the start
+    arithmetic: bool = False  # true of any network of this shape, or a sum: counted apart
     history: tuple[Change, ...] = ()  # in the order of time
 
     @property

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import jobs, networks, records
+from .. import intervals, jobs, networks, records
 from .claim import phrase
-from .verdict import FAILS, HOLDS, PART, UNTESTABLE, WAITS, Measured, Value
+from .verdict import HOLDS, NOT_SEEN, PART, REFUTED, UNDECIDED, UNTESTABLE, WAITS, Measured, Value
 
 CLOSE = 0.02  # bits per byte: what counts as parity, about what three seeds of one network spread over
 LISTED = 6  # networks whose missing runs are named one by one; beyond that, their groups
 NEAR, FAR = 8, 64  # tokens of context
+WORTH = 0.01  # nats: what context has to be worth
+INTERVALS = {  # that decide verdicts, by claim; together they are one family (intervals.py)
+    **dict.fromkeys(("eight-times", "eight-times-bytes", "bytes-behind", "precision", "mixer"), 1),
+    **dict.fromkeys(("control", "control-bytes", "control-64", "control-64-bytes", "swiglu", "swiglu-subwords"), 1),
+    **dict.fromkeys(("credit", "credit-subwords", "falling-loss", "damped", "ternary-damps"), 1),
+    **{"recurrence": 2, "depth": 2, "retention": 8, "followed": 3},
+}
+FAMILY = sum(INTERVALS.values())
 Network = tuple[str, str]  # group and name, as in networks.py
 
 
@@ -37,11 +45,14 @@ def _listed(runs: list[str]) -> str:
     return ", ".join(names if len(names) <= LISTED else groups)
 
 
-def pair(one: Network, other: Network) -> tuple[records.Difference, dict[str, Value]]:
-    """The difference of two networks in bits per byte on held-out speeches; with its values, also on recent ones."""
+Gaps = list[intervals.Difference]  # one for each split: both decide
+
+
+def pair(one: Network, other: Network) -> tuple[Gaps, dict[str, Value]]:
+    """The difference of two networks in bits per byte on both splits; with its values."""
     a, b = records.bits(*one), records.bits(*other)
-    gap = records.difference(a, b)
-    recent = records.difference(records.bits(*one, "recent"), records.bits(*other, "recent"))
+    gaps = [records.compare(one, other, split, FAMILY) for split in records.SPLITS]
+    gap, recent = gaps
     values = {
         "a": records.mean(a),
         "sa": records.spread(a),
@@ -52,13 +63,26 @@ def pair(one: Network, other: Network) -> tuple[records.Difference, dict[str, Va
         "gap": gap.mean,
         "width": gap.half_width,
     }
-    return gap, values
+    return gaps, values
 
 
-def within(gap: records.Difference, margin: float = CLOSE) -> str:
-    """HOLDS if the whole interval lies below the margin, FAILS if it lies above, PART if three seeds cannot tell."""
-    low, high = gap.mean - gap.half_width, gap.mean + gap.half_width
-    return HOLDS if high <= margin else FAILS if low > margin else PART
+def matches(gaps: Gaps, margin: float = CLOSE) -> str:
+    """HOLDS if every interval lies below the margin, NOT_SEEN if every one lies above it."""
+    if all(gap.high <= margin for gap in gaps):
+        return HOLDS
+    return NOT_SEEN if all(gap.low > margin for gap in gaps) else UNDECIDED
+
+
+def better(gaps: Gaps, worth: float = CLOSE) -> str:
+    """HOLDS if every interval lies below zero, NOT_SEEN if none leaves room for a gain that would be worth having."""
+    if all(gap.high < 0 for gap in gaps):
+        return HOLDS
+    return NOT_SEEN if all(gap.low > -worth for gap in gaps) else UNDECIDED
+
+
+def every(verdicts: list[str]) -> str:
+    """Of a claim that needs all of them."""
+    return next((one for one in (NOT_SEEN, UNDECIDED) if one in verdicts), HOLDS)
 
 
 def beyond(*names: Network) -> str:
@@ -97,19 +121,16 @@ def _higher_rates(scores: dict[tuple[float, float], float], lr: float, gain: flo
     return phrase("higher_rate", best=best, here=here, ratio=rate / lr, start=start, untried=untried)
 
 
-def compared(better: Network, other: Network, strict: bool = False) -> Callable[[], Measured]:
-    """`better` is to be as good as `other`, within CLOSE; if strict, clearly better, and in part as good."""
+def compared(ours: Network, other: Network, strict: bool = False) -> Callable[[], Measured]:
+    """`ours` is to be as good as `other`, within CLOSE; if strict, better."""
 
-    @needs_runs("/".join(better), "/".join(other))
+    @needs_runs("/".join(ours), "/".join(other))
     def measured() -> Measured:
-        gap, values = pair(better, other)
-        more = 100 * (_parameters(better) / _parameters(other) - 1)
+        gaps, values = pair(ours, other)
+        more = 100 * (_parameters(ours) / _parameters(other) - 1)
         size = phrase("size", more=more) if more >= 1 else ""
-        if strict:
-            verdict = HOLDS if gap.clear and gap.mean < 0 else PART if within(gap) == HOLDS else FAILS
-        else:
-            verdict = within(gap)
-        return Measured(verdict, values | {"more": more, "size": size, "edge": beyond(better, other)})
+        verdict = better(gaps) if strict else matches(gaps)
+        return Measured(verdict, values | {"more": more, "size": size, "edge": beyond(ours, other)})
 
     return measured
 
@@ -120,12 +141,35 @@ def _parameters(name: Network) -> int:
 
 @needs_runs("bytes-1/p-spin", "bytes-1/k0-same-size", "bytes-1/k0", "bytes-1/k1", "bytes-1/k2", "bytes-1/k10")
 def recurrence() -> Measured:
-    gap, values = pair(("bytes-1", "p-spin"), ("bytes-1", "k0-same-size"))
-    one_step, _ = pair(("bytes-1", "p-spin"), ("bytes-1", "k1"))
+    gaps, values = pair(("bytes-1", "p-spin"), ("bytes-1", "k0-same-size"))
+    one_step, ones = pair(("bytes-1", "p-spin"), ("bytes-1", "k1"))
     values |= {name: records.mean(records.bits("bytes-1", name)) for name in ("k0", "k1", "k2", "k10")}
-    values |= {"gap1": one_step.mean, "width1": one_step.half_width}
-    better = [difference.clear and difference.mean < 0 for difference in (gap, one_step)]
-    return Measured(HOLDS if all(better) else PART if better[0] else FAILS, values)
+    values |= {f"{name}1": ones[name] for name in ("gap", "width", "recent", "recent_width")}
+    return Measured(every([better(gaps), better(one_step)]), values)
+
+
+STEPS = ("p-spin", "k0-same-size", "k1", "k2", "k10")
+
+
+@needs_runs(*(f"bytes-1/{name}" for name in STEPS))
+def depth() -> Measured:
+    """Sample efficiency, as the mean of a curve over the whole run: lower, the sooner it falls."""
+    values: dict[str, Value] = {}
+    verdicts = []
+    for other, key in (("k0-same-size", "0"), ("k1", "1")):
+        gaps = []
+        for split, prefix in zip(records.SPLITS, ("", "recent_"), strict=True):
+            means = {name: _mean_of_curve(name, split) for name in STEPS}
+            spread = intervals.pooled(means.values())
+            gaps.append(intervals.difference(means["p-spin"], means[other], spread, family=FAMILY))
+            values |= {f"{prefix}gap{key}": gaps[-1].mean, f"{prefix}width{key}": gaps[-1].half_width}
+        verdicts.append(better(gaps))
+    return Measured(every(verdicts), values)
+
+
+def _mean_of_curve(name: str, split: str) -> dict[int, float]:
+    """By seed, without the validation before training."""
+    return {n: float(records.curve(run, split)[1][1:].mean()) for n, run in records.seeds("bytes-1", name).items()}
 
 
 def prefixed(prefix: str, values: dict[str, Value]) -> dict[str, Value]:
@@ -149,14 +193,35 @@ def credit(alphabet: str, *others: str) -> Callable[[], Measured]:
     def measured() -> Measured:
         values = {"near": NEAR, "far": FAR}
         for prefix, group, names in (("", small, (*both, *others)), ("l_", large, both)):
+            gains = {name: gained(group, name) for name in names}
+            spread = intervals.pooled(gains.values())
             for name in names:
-                gains = gained(group, name)
-                gain = records.difference(gains, dict.fromkeys(gains, 0.0))
+                gain = intervals.mean(gains[name], spread, FAMILY)
                 values |= prefixed(prefix, {name: gain.mean, f"{name}_width": gain.half_width})
-        mine, theirs = values["p_spin"], values["transformer"]
-        return Measured(FAILS if mine <= 0.01 else HOLDS if mine > 0.8 * theirs else PART, values)
+        return Measured(credited(values), values)
 
     return measured
+
+
+def credited(values: dict[str, Value]) -> str:
+    mine, width = values["p_spin"], values["p_spin_width"]
+    if mine - width > WORTH:
+        return HOLDS if mine > 0.8 * values["transformer"] else PART
+    return NOT_SEEN if mine + width <= WORTH else UNDECIDED
+
+
+@needs_runs("bytes-1/p-spin", "bytes-1/transformer", "bytes-1/swiglu", "bytes-1/attention")
+def falling_loss() -> Measured:
+    """Whether a loss that falls can tell how far back a network looks."""
+    names = ("p-spin", "transformer", "swiglu", "attention")
+    gains = {name: gained("bytes-1", name) for name in names}
+    gain = intervals.mean(gains["p-spin"], intervals.pooled(gains.values()), FAMILY)
+    curves = [records.curve(run)[1] for run in records.seeds("bytes-1", "p-spin").values()]
+    first, last = (float(sum(curve[at] for curve in curves) / len(curves)) for at in (0, -1))
+    values = {"near": NEAR, "far": FAR, "gain": gain.mean, "width": gain.half_width, "first": first, "last": last}
+    if last < first and gain.high <= WORTH:
+        return Measured(REFUTED, values)
+    return Measured(HOLDS if last < first and gain.low > WORTH else UNDECIDED, values)
 
 
 def cost() -> Measured:
@@ -167,7 +232,7 @@ def cost() -> Measured:
         values |= {f"time_{group[0]}": _seconds_ratio(group, "p-spin"), f"flops_{group[0]}": flops[0] / flops[1]}
     values["k0"] = _seconds_ratio("bytes-1", "k0-same-size")
     slower = [values["time_b"] > 1, values["time_s"] > 1]
-    return Measured(FAILS if all(slower) else PART if any(slower) else HOLDS, values)
+    return Measured(NOT_SEEN if all(slower) else PART if any(slower) else HOLDS, values)
 
 
 def _seconds_ratio(group: str, name: str) -> float:
@@ -183,6 +248,8 @@ MEASURES = {
     "precision": compared((B1, "p-spin"), (B1, "full-precision")),
     "mixer": compared((B1, "p-spin"), (B1, "attention"), strict=True),
     "recurrence": recurrence,
+    "depth": depth,
+    "falling-loss": falling_loss,
     "credit": credit("bytes", "swiglu", "attention"),
     "credit-subwords": credit("subwords", "swiglu"),
     "cost": cost,

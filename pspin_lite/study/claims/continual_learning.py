@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import continual, networks, records
-from .comparisons import CLOSE, needs_runs, prefixed, within
-from .verdict import FAILS, HOLDS, PART, Measured, Value
+from .. import continual, intervals, networks, records
+from .comparisons import CLOSE, FAMILY, needs_runs, prefixed
+from .verdict import HOLDS, NOT_SEEN, UNDECIDED, Measured, Value
 
 IN_TIME = [f"{continual.GROUP}/{model}-time" for model in continual.models()]
 MIXED = [f"{continual.GROUP}/{model}-mixed" for model in continual.models()]
@@ -22,7 +22,7 @@ def _means(prefix: str, costs: dict[str, BySeed]) -> dict[str, Value]:
     return prefixed(prefix, {model: records.mean(cost) for model, cost in costs.items()})
 
 
-def _gap(prefix: str, gap: records.Difference) -> dict[str, Value]:
+def _gap(prefix: str, gap: intervals.Difference) -> dict[str, Value]:
     return {f"{prefix}gap": gap.mean, f"{prefix}width": gap.half_width}
 
 
@@ -35,10 +35,7 @@ def retention() -> Measured:
     """How much worse old speeches have become since they were known best, and than after the same text mixed."""
     lost = {model: continual.forgotten(model, "time") for model in continual.models()}
     order = {model: continual.lost_to_order(model) for model in continual.models()}
-    gaps = {
-        model: [records.difference(cost["p-spin"], cost[model]) for cost in (lost, order)]
-        for model in continual.models()[1:]
-    }
+    gaps = {model: [_difference(cost, model) for cost in (lost, order)] for model in continual.models()[1:]}
     values = _means("f_", lost) | _means("o_", order) | prefixed("r_", _settings("lr"))
     values |= _gap("", gaps["transformer"][0]) | _gap("o_", gaps["transformer"][1])
     values |= {
@@ -47,15 +44,16 @@ def retention() -> Measured:
         "sd": _largest_spread(lost, order),
     }
     calmer = {model: all(gap.clear and gap.mean < 0 for gap in both) for model, both in gaps.items()}
-    retained = all(_highest(cost["p-spin"]) < CLOSE for cost in (lost, order))
-    holds = retained or all(calmer.values())
-    return Measured(HOLDS if holds else PART if calmer["transformer"] else FAILS, values)
+    own = [intervals.mean(cost["p-spin"], intervals.pooled(cost.values()), FAMILY) for cost in (lost, order)]
+    values |= {"width_own": own[0].half_width, "o_width_own": own[1].half_width}
+    if all(gap.high < CLOSE for gap in own) or all(calmer.values()):
+        return Measured(HOLDS, values)
+    return Measured(NOT_SEEN if any(gap.low > CLOSE for gap in own) else UNDECIDED, values)
 
 
-def _highest(values: BySeed) -> float:
-    """The upper end of the 95% interval of a mean over seeds."""
-    gap = records.difference(values, dict.fromkeys(values, 0.0))
-    return gap.mean + gap.half_width
+def _difference(costs: dict[str, BySeed], other: str) -> intervals.Difference:
+    """p-Spin minus another network; the variance is pooled over all that are given."""
+    return intervals.difference(costs["p-spin"], costs[other], intervals.pooled(costs.values()), family=FAMILY)
 
 
 @needs_runs(*IN_TIME, *MIXED)
@@ -67,14 +65,14 @@ def followed() -> Measured:
     mixed = {model: continual.followed(model, "mixed") for model in ("p-spin", "k0-same-size")}
     gain = {model: continual.gain_of_order(model) for model in models}
     lead = {model: _lead_after_arrival(model) for model in models}
-    gaps = {model: records.difference(cost["p-spin"], cost[model]) for model in models if model != "p-spin"}
+    gaps = {model: _difference(cost, model) for model in models if model != "p-spin"}
     rates, start = _settings("lr"), _settings("gain")
     alike, alike_k0 = (records.rates("bytes-1", model)[rates["p-spin"]] for model in mixed)
     values = _means("", cost) | _means("g_", gain) | _means("l_", lead) | prefixed("r_", rates)
     values |= _gap("", gaps["transformer"]) | _gap("k_", gaps["k0-same-size"])
-    values |= _gap("g_", records.difference(gain["p-spin"], gain["transformer"]))
-    values |= _gap("l_", records.difference(lead["p-spin"], lead["transformer"]))
-    values |= _gap("m_", records.difference(mixed["p-spin"], mixed["k0-same-size"]))
+    values |= _gap("g_", _difference(gain, "transformer"))
+    values |= _gap("l_", _difference(lead, "transformer"))
+    values |= _gap("m_", _difference(mixed, "k0-same-size"))
     values |= {
         "scale": start["k0-same-size"] / start["p-spin"],
         "bin": continual.BIN,
@@ -83,7 +81,8 @@ def followed() -> Measured:
         "sd": _largest_spread(cost),
     }
     best = all(gap.clear and gap.mean < 0 for gap in gaps.values())
-    return Measured(HOLDS if best else PART if within(gaps["transformer"]) == HOLDS else FAILS, values)
+    behind = any(gap.low > 0 for gap in gaps.values())
+    return Measured(HOLDS if best else NOT_SEEN if behind else UNDECIDED, values)
 
 
 def _lead_after_arrival(model: str) -> BySeed:

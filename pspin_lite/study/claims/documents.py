@@ -19,20 +19,25 @@ given. At batch 64 the warm-up and the decay of the rate fill a whole try and le
 rates. Final scores are on up to 131,072 tokens of a split, in windows spread evenly over it. That is all of it with
 subwords; with bytes it is about a third of the held-out speeches and a quarter of the recent ones.
 
-**How to read a verdict.** `a ± b (sd)` is a mean and the standard deviation over seeds. A difference comes with its 95%
-interval over pairs of runs with the same seed. With the same alphabet and batch size, both runs of a pair read the same
-sequences in the same order. A difference is *clear* if its interval lies on one side of zero; among so many intervals a
-few are clear by chance. The burden of proof is on the claim: an effect that three seeds cannot tell from none does not
-hold, which is no proof of the opposite. `bytes-1` and the like are groups of runs: the alphabet and the batch size.
+**How to read a difference.** `a ± b (sd)` is a mean and the standard deviation over seeds. The interval of a difference
+comes from the variance between seeds of one network, pooled over all networks of a group. About thirty intervals decide
+verdicts. They are widened so that all of them together are right in 95 of 100 such studies. Held-out and recent
+speeches both decide. `bytes-1` and the like are groups of runs: the alphabet and the batch size.
+
+**How to read a verdict.** *Refuted* is true at any size: by arithmetic or by a counterexample. *Not seen at this size*
+means that our runs exclude it for networks like ours. *Undecided* means that three seeds cannot tell. *Holds in part*
+means that a part of the claim holds, and the sentence says which. Until the second study the first three were one
+verdict, *does not hold*. Claims that are plain arithmetic are counted apart.
 
 **The criteria.** We wrote them down before the runs, but changed some afterwards. [criteria.md](criteria.md) has every
 change, with the reason and what was known by then.
 
-**The commands.** `ledger CLAIM` measures a claim that needs no run. `experiments NAME --again` repeats runs that are on
-record; the stored records stay, and the new ones go to `runs/experiments/again/records`. `ledger CLAIM --records` with
-that folder measures a claim on them. Both print the stored verdict beside the new one. The network that ships, which
-`contracts`, `exact-trained` and `smooth` examine too, is repeated by `train byte-lite`. `ledger --write` decides all
-verdicts anew from the stored records.
+**The commands.** `ledger CLAIM` measures a claim that needs no run. `experiments NAME --again` repeats runs that are
+on record; the stored records stay, and the new ones go to `runs/experiments/again/records`. `ledger CLAIM --records`
+with that folder measures a claim on them; networks that were not repeated, whose variance counts too, come from the
+stored records. Both print the stored verdict beside the new one. The network that ships, which `contracts`,
+`exact-trained` and `smooth` examine too, is repeated by `train byte-lite`. `ledger --write` decides all verdicts anew
+from the stored records.
 """
 
 CRITERIA = """# The criteria, and how they changed
@@ -43,7 +48,8 @@ added. This page has every change that could alter a verdict. The current criter
 [claims.json](../pspin_lite/study/claims/claims.json).
 
 Two claims, `precision` and `eight-times-bytes`, were first counted as the paper's and are now controls of ours. In
-review 1 we also added tries beyond the highest learning rate.
+review 1 we also added tries beyond the highest learning rate. Before the second study a claim that did not hold was
+said so in these words; now it is refuted, not seen at this size, or undecided. `mixer` became a control of ours.
 """
 
 

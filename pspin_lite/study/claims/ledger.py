@@ -30,9 +30,23 @@ from . import (
     training_stability,
 )
 from .claim import HERE, OURS, Claim, claims
-from .verdict import FAILS, HOLDS, MARKS, PART, UNTESTABLE, VERDICTS, WAITS, Measured, Value
+from .verdict import (
+    FORMER,
+    HOLDS,
+    MARKS,
+    NOT_SEEN,
+    PART,
+    REFUTED,
+    UNDECIDED,
+    UNTESTABLE,
+    VERDICTS,
+    WAITS,
+    Measured,
+    Value,
+)
 
-__all__ = ["FAILS", "HERE", "HOLDS", "MARKS", "OURS", "PART", "ROOT", "UNTESTABLE", "VERDICTS", "WAITS", "Claim"]
+__all__ = ["FORMER", "HERE", "HOLDS", "MARKS", "NOT_SEEN", "OURS", "PART", "REFUTED", "ROOT", "UNDECIDED"]
+__all__ += ["UNTESTABLE", "VERDICTS", "WAITS", "Claim"]
 __all__ += ["Measured", "Result", "claims", "kinds", "markdown", "measures", "results", "tallied", "tally"]
 
 ROOT = HERE.parents[2]  # the checkout, if there is one around the package
@@ -110,8 +124,10 @@ def kinds() -> dict[str, list[str]]:
     """Ids of claims by what they are."""
     ours = [claim.id for claim in claims() if claim.section == OURS]
     paper = [claim.id for claim in claims() if claim.section != OURS]
+    plain = [claim.id for claim in claims() if claim.arithmetic]
     return {
-        "claims of the paper that need no training": [name for name in paper if name in COUNTED],
+        "claims of the paper that are plain arithmetic": plain,
+        "others that need no training": [name for name in paper if name in COUNTED and name not in plain],
         "that do": [name for name in paper if name not in COUNTED],
         "controls of our own": ours,
     }

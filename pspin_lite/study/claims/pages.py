@@ -37,14 +37,7 @@ LINES = {  # network and batch size -> name in the figure
 }
 OTHERS = {  # networks at batch size 1 -> name in the figure
     "swiglu": "state space with SwiGLU",
-    "k0": "no steps, fewer parameters",
-    "k0-same-size": "no steps, same size",
-    "k1": "one step",
-    "k2": "two steps",
-    "k10": "ten steps",
-    "full-precision": "weights not rounded",
-    "attention": "attention with the attractor",
-    "long-gate": "gate that starts by keeping 98%",
+    "k0-same-size": "p-Spin without steps",
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")

@@ -7,8 +7,8 @@ import math
 from ... import costs
 from ...config import preset
 from ...training import metrics
-from .. import networks, records
-from .verdict import FAILS, HOLDS, PART, UNTESTABLE, Measured
+from .. import records
+from .verdict import HOLDS, PART, REFUTED, UNDECIDED, UNTESTABLE, Measured
 
 PAPER = {  # figures printed in the paper
     "byte-paper": dict(params=60.96, mb=41.37, uncompressed=116.62),
@@ -44,7 +44,7 @@ def logits_factor() -> Measured:
         "step": factor / more,
         "matrix": (subword.vocab * subword.width) / (byte.vocab * byte.width),
     }
-    return Measured(FAILS if round(factor) != 192 else PART if more > 1 else HOLDS, values)
+    return Measured(REFUTED if round(factor) != 192 else PART if more > 1 else HOLDS, values)
 
 
 def perplexity() -> Measured:
@@ -52,13 +52,13 @@ def perplexity() -> Measured:
     losses = PAPER["loss"]
     rounded = 0.5e-4  # four digits are printed: exp can be off by 0.006
     same = all(abs(math.exp(losses[name]) - x) < rounded * x + 0.005 for name, x in PAPER["perplexity"].items())
-    return Measured(HOLDS if same else FAILS, values | dict(gap=losses["transformer"] - losses["p-spin"]))
+    return Measured(HOLDS if same else REFUTED, values | dict(gap=losses["transformer"] - losses["p-spin"]))
 
 
 def estimate() -> Measured:
     byte = PAPER["byte"]
     value = byte["bits"] * math.log(2) * byte["mu"]
-    return Measured(HOLDS if abs(value - byte["subword"]) < 0.001 else FAILS, dict(value=value, printed=5.5))
+    return Measured(HOLDS if abs(value - byte["subword"]) < 0.001 else REFUTED, dict(value=value, printed=5.5))
 
 
 def bytes_a_token() -> Measured:
@@ -91,7 +91,7 @@ def time_a_step() -> Measured:
         "ours_byte": ours["byte"] / ours["subword"],
     }
     slower = [values["ratio"] > 1, values["ours_ratio"] > 1]
-    return Measured(FAILS if all(slower) else PART if any(slower) else HOLDS, values)
+    return Measured(REFUTED if all(slower) else PART if any(slower) else HOLDS, values)
 
 
 def sequences_seen() -> Measured:
@@ -100,7 +100,7 @@ def sequences_seen() -> Measured:
     baseline_tokens, byte_tokens = (cfg.steps * cfg.batch * cfg.context for cfg in (theirs, byte))
     steps, text = ours.steps / theirs.steps, mu * baseline_tokens / byte_tokens
     values = {"share": share, "steps": steps, "mu": mu, "text": text}
-    return Measured(HOLDS if share == 12.5 else FAILS, values)
+    return Measured(HOLDS if share == 12.5 else REFUTED, values)
 
 
 def baseline() -> Measured:
@@ -108,7 +108,7 @@ def baseline() -> Measured:
     others = {name: costs.footprint(preset(f"{name}-paper")).params / 1e6 for name in ("byte", "subword")}
     near = all(abs(1e6 * x / params - 1) < 0.1 for x in others.values())
     same = params == PAPER["transformer"]
-    return Measured(HOLDS if same and near else FAILS, dict(params=params) | others)
+    return Measured(HOLDS if same and near else REFUTED, dict(params=params) | others)
 
 
 def rows() -> Measured:
@@ -120,7 +120,7 @@ def rows() -> Measured:
     cfg = preset("byte-paper")
     inside, down = costs.footprint(cfg)["state space"].params, cfg.layers * cfg.width * cfg.inner
     values = dict(same=sum(ours == theirs for ours, theirs in pairs), all=len(pairs), share=100 * down / inside)
-    return Measured(FAILS if values["same"] < len(pairs) else PART if down else HOLDS, values)
+    return Measured(REFUTED if values["same"] < len(pairs) else PART if down else HOLDS, values)
 
 
 def reserved() -> Measured:
@@ -128,15 +128,20 @@ def reserved() -> Measured:
     every = (chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000)
     used = set("".join(every).encode())
     values = dict(characters=0x110000 - 0x800, used=len(used), byte=255)
-    return Measured(FAILS if 255 in used else HOLDS, values)
+    return Measured(REFUTED if 255 in used else HOLDS, values)
 
 
-def optimised() -> Measured:
-    """What the paper calls so, it does not describe; what tuning is worth can be told at our size."""
-    rates = records.rates("subwords-64", "transformer")
-    low, high = preset("transformer-lite").lr, networks.RATES[-1]
-    values = dict(rate=low, low=rates[low], high=rates[high], times=high / low)
-    return Measured(UNTESTABLE, values)
+def equal_work() -> Measured:
+    """Flops of a step per sequence, at the paper's size."""
+    runs = {name: records.read(f"paper/{name}-paper")["summary"] for name in ("subword", "transformer")}
+    ours, theirs = (run["flops_a_step"] / preset(f"{name}-paper").batch for name, run in runs.items())
+    values = {"ratio": ours / theirs, "parameters": runs["subword"]["parameters"] / runs["transformer"]["parameters"]}
+    return Measured(HOLDS if abs(values["ratio"] - 1) < 0.1 else REFUTED, values)
+
+
+def modality() -> Measured:
+    """By reading."""
+    return Measured(UNTESTABLE, {"alphabets": 2, "modalities": 1})
 
 
 def outperforms() -> Measured:
@@ -147,7 +152,7 @@ def outperforms() -> Measured:
         nats[name.replace("-", "_")] = records.spread({n: end["nats_per_token"] for n, end in ends.items()})
     gap = PAPER["loss"]["transformer"] - PAPER["loss"]["p-spin"]
     values = nats | dict(gap=gap, times=nats["p_spin"] / gap)
-    return Measured(HOLDS if gap > 2 * max(nats.values()) else FAILS, values)
+    return Measured(HOLDS if gap > 2 * max(nats.values()) else UNDECIDED, values)
 
 
 def isolates() -> Measured:
@@ -156,7 +161,7 @@ def isolates() -> Measured:
     values = {"batch": ours.batch, "steps": ours.steps, "seen": ours.batch * ours.steps}
     values |= {"b_batch": theirs.batch, "b_steps": theirs.steps, "b_seen": theirs.batch * theirs.steps}
     alike = (ours.batch, ours.steps) == (theirs.batch, theirs.steps)
-    return Measured(HOLDS if alike else FAILS, values)
+    return Measured(HOLDS if alike else REFUTED, values)
 
 
 def paper_losses() -> Measured:
@@ -184,7 +189,7 @@ def same_inside() -> Measured:
 
 def complete() -> Measured:
     """By reading."""
-    return Measured(FAILS if NOT_GIVEN else HOLDS, dict(count=len(NOT_GIVEN), listed=", ".join(NOT_GIVEN)))
+    return Measured(REFUTED if NOT_GIVEN else HOLDS, dict(count=len(NOT_GIVEN), listed=", ".join(NOT_GIVEN)))
 
 
 COUNTED = {
@@ -200,5 +205,6 @@ COUNTED = {
     "same-inside": same_inside,
     "rows": rows,
     "reserved": reserved,
+    "modality": modality,
 }
-OF_RUNS = {"time-a-step": time_a_step, "outperforms": outperforms, "optimised": optimised}
+OF_RUNS = {"time-a-step": time_a_step, "outperforms": outperforms, "equal-work": equal_work}

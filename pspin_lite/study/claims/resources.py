@@ -9,7 +9,7 @@ from ...config import preset
 from ...tools import measure
 from ...variants import build
 from .paper_numbers import PAPER
-from .verdict import FAILS, HOLDS, PART, Measured
+from .verdict import HOLDS, PART, REFUTED, Measured
 
 
 def compression() -> Measured:
@@ -23,7 +23,7 @@ def compression() -> Measured:
         byte=table.uncompressed_mb / table.mb,
         subword=(other := costs.footprint(preset("subword-paper"))).uncompressed_mb / other.mb,
     )
-    return Measured(HOLDS if values["mlp"] > 7.9 else PART if values["matrices"] > 7.9 else FAILS, values)
+    return Measured(HOLDS if values["mlp"] > 7.9 else PART if values["matrices"] > 7.9 else REFUTED, values)
 
 
 def footprint(name: str) -> Measured:
@@ -32,7 +32,7 @@ def footprint(name: str) -> Measured:
     same = all(abs(a - paper["mb"]) < 0.005 for a in (table.mb, packed))
     same = same and abs(table.uncompressed_mb - paper["uncompressed"]) < 0.005
     values = dict(mb=table.mb, whole=table.uncompressed_mb, params=table.params, packed=packed)
-    return Measured(HOLDS if same else FAILS, values)
+    return Measured(HOLDS if same else REFUTED, values)
 
 
 def layer_bits() -> Measured:
@@ -42,7 +42,7 @@ def layer_bits() -> Measured:
     bits = sum((2 if name in ternary_ else 16) * size for name, size in matrices.items())
     said = costs.layer_bits(cfg)
     values = dict(said=said, bits=bits, share=100 * (1 - said / bits))
-    return Measured(HOLDS if said == bits else FAILS, values)
+    return Measured(HOLDS if said == bits else REFUTED, values)
 
 
 def _kept(cfg, tokens: int, batch: int = 1) -> int:
@@ -59,7 +59,7 @@ def memory_k() -> Measured:
     same = len(set(kept.values())) == 1
     low, mid, high = (size / costs.MB for size in unrolled.values())
     values = dict(mb=kept[5] / costs.MB, low=low, mid=mid, high=high)
-    return Measured(HOLDS if same else FAILS, values)
+    return Measured(HOLDS if same else REFUTED, values)
 
 
 def memory_t() -> Measured:
@@ -79,7 +79,7 @@ def memory_t() -> Measured:
         "numbers": total / D,
         "share": 100 * per_token["attractor"] / total,
     }
-    return Measured(HOLDS if linear else FAILS, values)
+    return Measured(HOLDS if linear else REFUTED, values)
 
 
 def memory_attention() -> Measured:
@@ -99,7 +99,7 @@ def memory_attention() -> Measured:
 
     values = dict(short=a_token(256), long=a_token(1024), w_short=written_out(256), w_long=written_out(1024))
     grows = [values["long"] > 1.1 * values["short"], values["w_long"] > 1.1 * values["w_short"]]
-    return Measured(HOLDS if all(grows) else PART if any(grows) else FAILS, values)
+    return Measured(HOLDS if all(grows) else PART if any(grows) else REFUTED, values)
 
 
 def time_t() -> Measured:
@@ -112,7 +112,7 @@ def time_t() -> Measured:
         return measure.flops(lambda: model.loss(ids, ids).backward())
 
     values = dict(gigaflops=step(512) / 1e9, ratio=step(1024) / step(512))
-    return Measured(HOLDS if values["ratio"] < 2.001 else FAILS, values)
+    return Measured(HOLDS if values["ratio"] < 2.001 else REFUTED, values)
 
 
 def complexity() -> Measured:
@@ -127,7 +127,7 @@ def complexity() -> Measured:
             counted = measure.flops(lambda model=model, ids=ids: model(ids))
         ratios.append(counted / costs.flops(cfg, tokens=256).total)
     values = dict(low=min(ratios), high=max(ratios), shapes=len(ratios))
-    return Measured(HOLDS if max(abs(x - 1) for x in ratios) < 0.001 else FAILS, values)
+    return Measured(HOLDS if max(abs(x - 1) for x in ratios) < 0.001 else REFUTED, values)
 
 
 def context_length() -> Measured:
@@ -148,7 +148,7 @@ def context_length() -> Measured:
         "ratio": ratio,
         "pieces": subword / byte,
     }
-    return Measured(HOLDS if ratio > 10 else PART if ratio > 2 else FAILS, values)
+    return Measured(HOLDS if ratio > 10 else PART if ratio > 2 else REFUTED, values)
 
 
 def edge() -> Measured:
@@ -156,7 +156,7 @@ def edge() -> Measured:
     step, deployed = costs.step_bytes(cfg), costs.footprint(cfg)
     kept = step.weights + step.moments
     values = dict(kept=kept / costs.MB, peak=step.peak / costs.MB, times=step.peak / deployed.bytes)
-    return Measured(FAILS if kept >= 12 * deployed.params else HOLDS, values)
+    return Measured(REFUTED if kept >= 12 * deployed.params else HOLDS, values)
 
 
 def logits_time() -> Measured:
@@ -167,7 +167,7 @@ def logits_time() -> Measured:
     (share, whole), (small, _) = share["subword-paper"], share["byte-paper"]
     values = dict(share=100 * share, whole=100 * whole, small=100 * small)
     halves = share > 0.5, small < 0.1
-    return Measured(HOLDS if all(halves) else PART if any(halves) else FAILS, values)
+    return Measured(HOLDS if all(halves) else PART if any(halves) else REFUTED, values)
 
 
 def logits_memory() -> Measured:
@@ -179,7 +179,7 @@ def logits_memory() -> Measured:
     gradients = 4 * (x.numel() + w.numel())
     sizes = dict(logits=4 * T * V, peak=peak, gradients=gradients, beside=peak - gradients)
     values = {name: size / costs.MB for name, size in sizes.items()}
-    return Measured(FAILS if peak - gradients < 4 * T * V / 2 else HOLDS, values)
+    return Measured(REFUTED if peak - gradients < 4 * T * V / 2 else HOLDS, values)
 
 
 def additions() -> Measured:
@@ -189,7 +189,7 @@ def additions() -> Measured:
     plus, minus = (codes == 1), (codes == -1)
     sums = [torch.where(plus[i, :, None], x, 0).sum(0) - torch.where(minus[i, :, None], x, 0).sum(0) for i in (0, 1)]
     exact = torch.allclose(torch.stack(sums) * s, (dense @ x)[:2], rtol=1e-4, atol=1e-3)
-    return Measured(PART if exact else FAILS, dict(zeros=100 * (codes == 0).float().mean().item()))
+    return Measured(PART if exact else REFUTED, dict(zeros=100 * (codes == 0).float().mean().item()))
 
 
 MEASURES = {

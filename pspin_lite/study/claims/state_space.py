@@ -7,7 +7,7 @@ import torch
 from ... import costs, state_space
 from ...config import preset
 from ...variants import build
-from .verdict import FAILS, HOLDS, UNTESTABLE, Measured
+from .verdict import HOLDS, REFUTED, UNTESTABLE, Measured
 
 
 def decay() -> Measured:
@@ -15,7 +15,7 @@ def decay() -> Measured:
     g = -torch.nn.functional.softplus(inputs)
     zero = inputs[g == 0].max().item()
     values = dict(low=inputs[0].item(), high=inputs[-1].item(), zero=zero)
-    return Measured(HOLDS if g.max() <= 0 else FAILS, values)
+    return Measured(HOLDS if g.max() <= 0 else REFUTED, values)
 
 
 def carried_state() -> Measured:
@@ -25,7 +25,7 @@ def carried_state() -> Measured:
     for T in (16, 512):
         _, state = model.prefill(torch.zeros(1, T, dtype=torch.long))
         sizes[T] = sum(s.numel() for s in state) * 4
-    return Measured(HOLDS if sizes[16] == sizes[512] else FAILS, dict(kib=sizes[16] / 1024))
+    return Measured(HOLDS if sizes[16] == sizes[512] else REFUTED, dict(kib=sizes[16] / 1024))
 
 
 def chunks() -> Measured:
@@ -49,7 +49,20 @@ def chunks() -> Measured:
         "chunk": cfg.chunk,
         "width": d,
     }
-    return Measured(HOLDS if exact else FAILS, values)
+    return Measured(HOLDS if exact else REFUTED, values)
+
+
+def novel() -> Measured:
+    """Against linear attention with a scalar decay per head, written out."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 40, 2, 8, dtype=torch.float64)
+    g = -torch.nn.functional.softplus(torch.randn(1, 40, 2, dtype=torch.float64))
+    total, rows = torch.zeros(1, 2, 8, 8, dtype=torch.float64), []
+    for t in range(40):
+        total = g[:, t].exp()[..., None, None] * total + k[:, t, :, :, None] * v[:, t, :, None, :]
+        rows.append((q[:, t, :, None, :] @ total)[:, :, 0])
+    apart = (state_space.recurrent(q, k, v, g)[0] - torch.stack(rows, 1)).abs().max().item()
+    return Measured(REFUTED if apart < 1e-12 else HOLDS, dict(limit=1e-12))
 
 
 def mask() -> Measured:
@@ -59,4 +72,4 @@ def mask() -> Measured:
     return Measured(UNTESTABLE, values)
 
 
-MEASURES = {"decay": decay, "state": carried_state, "chunks": chunks, "mask": mask}
+MEASURES = {"decay": decay, "state": carried_state, "chunks": chunks, "mask": mask, "novel": novel}

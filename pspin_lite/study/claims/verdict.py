@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from ... import _checks as checks
 
-HOLDS, PART, FAILS, UNTESTABLE = "holds", "holds in part", "does not hold", "cannot be tested here"
-WAITS = "waits for runs"
-VERDICTS = (HOLDS, PART, FAILS, UNTESTABLE, WAITS)
-MARKS = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNTESTABLE: "–", WAITS: "…"}
+HOLDS, PART = "holds", "holds in part"  # in part: a part of the claim does, and the sentence says which
+REFUTED = "refuted"  # at any size, by arithmetic or a counterexample
+NOT_SEEN = "not seen at this size"  # the runs exclude it, for networks like ours
+UNDECIDED = "undecided"  # three seeds cannot tell
+UNTESTABLE, WAITS = "cannot be tested here", "waits for runs"
+VERDICTS = (HOLDS, PART, REFUTED, NOT_SEEN, UNDECIDED, UNTESTABLE, WAITS)
+MARKS = dict(zip(VERDICTS, "✓◐✗○?–…", strict=True))
+FORMER = "does not hold"  # before the second study: what is now one of the three in the middle
 
 Value = float | int | str
 

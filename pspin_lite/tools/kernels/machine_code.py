@@ -18,11 +18,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,17 @@ def elsewhere(module: str, *words: str) -> list[dict]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def compile_for(chip: Chip, specimen: dict) -> Resources:
-    """Compile one specimen (see `specimens` in the kernel files) and read its resources."""
+class Built(NamedTuple):
+    """What a compiler made of a kernel."""
+
+    chip: Chip
+    code: bytes | str  # a cubin; AMD: assembly
+    shared: int
+    products: int
+
+
+def compile_for(chip: Chip, specimen: dict) -> Built:
+    """Compile one specimen (see `specimens` in the kernel files); `read` says what it needs."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -89,10 +101,17 @@ def compile_for(chip: Chip, specimen: dict) -> Resources:
         options["maxnreg"] = specimen["maxnreg"]
     source = ASTSource(specimen["kernel"], signature, specimen["constexprs"], attrs)
     built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
-    shared = built.metadata.shared
-    nvidia = chip.backend == "cuda"
-    resources = _read_cubin(built.asm["cubin"], shared) if nvidia else _read_amd(built.asm["amdgcn"], shared)
-    return replace(resources, products=len(re.findall(r"\btt\.dot\b", built.asm["ttir"])))
+    code = built.asm["cubin" if chip.backend == "cuda" else "amdgcn"]
+    return Built(chip, code, built.metadata.shared, len(re.findall(r"\btt\.dot\b", built.asm["ttir"])))
+
+
+def read(builds: list[Built]) -> list[Resources]:
+    """The resources of each. All at once: NVIDIA's disassembler takes longer to start than to read a kernel."""
+    words: dict[int, list[str]] = {}
+    for chip in CHIPS:
+        here = [i for i, one in enumerate(builds) if one.chip == chip and chip.backend == "cuda"]
+        words |= zip(here, _instructions(chip, [builds[i].code for i in here]), strict=True)
+    return [_read_cubin(one, words[i]) if i in words else _read_amd(one) for i, one in enumerate(builds)]
 
 
 def occupancy(chip: Chip, resources: Resources, num_warps: int) -> tuple[int, int]:
@@ -125,44 +144,73 @@ def _arguments(specimen: dict, chip: Chip) -> tuple[dict, dict]:
     return {name: kind.removesuffix(":16") if isinstance(kind, str) else kind for name, kind in kinds.items()}, attrs
 
 
-def _read_cubin(cubin: bytes, shared: int) -> Resources:
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        usage = _run("cuobjdump", "--dump-resource-usage", file.name)
-        sass = _run("nvdisasm", "-c", file.name)
+def _instructions(chip: Chip, cubins: list[bytes]) -> list[list[str]]:
+    """The names of the instructions of each kernel."""
+    if not cubins:
+        return []
+    codes = [_machine_code(cubin) for cubin in cubins]
+    raw = "SM90a" if chip.arch == 90 else f"SM{chip.arch}"  # Triton compiles for all that an H100 has
+    sass = _run_on(b"".join(codes), "nvdisasm", "--no-dataflow", "--binary", raw)
+    words = re.findall(r"^\s*/\*[0-9a-f]+\*/\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", sass, re.MULTILINE)
+    counts = [len(code) // 16 for code in codes]  # an instruction takes 16 bytes
+    if len(words) != sum(counts):
+        raise RuntimeError(f"nvdisasm gave {len(words)} instructions for {sum(counts)}")
+    left = iter(words)
+    return [list(islice(left, count)) for count in counts]
+
+
+def _machine_code(cubin: bytes) -> bytes:
+    """The section .text.KERNEL of an ELF file."""
+    (headers,) = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", cubin, headers + i * size) for i in range(count)]  # name, .., place, size
+    for name, *_, place, length in sections:
+        if cubin.startswith(b".text.", sections[names][4] + name):
+            return cubin[place : place + length]
+    raise RuntimeError("a cubin without code")
+
+
+def _read_cubin(built: Built, words: list[str]) -> Resources:
+    usage = _run_on(built.code, "cuobjdump", "--dump-resource-usage")
     counts = {key: int(value) for key, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", usage)}
-    words = re.findall(r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", sass, re.MULTILINE)
     loads = [word for word in words if word.startswith(("LDG.", "LDGSTS."))]
     return Resources(
         registers=counts["REG"],
-        shared=shared,
+        shared=built.shared,
         stack=counts["STACK"] + counts["LOCAL"],
         spills=sum(word.startswith(("LDL", "STL")) for word in words),
         tensor=sum(word.startswith(("HMMA", "HGMMA", "WGMMA")) for word in words),
         wide=sum(".128" in word for word in loads),
         loads=len(loads),
+        products=built.products,
     )
 
 
-def _read_amd(assembly: str, shared: int) -> Resources:
+def _read_amd(built: Built) -> Resources:
+    assembly = built.code
+
     def number(key: str) -> int:
         return int(re.search(rf"\.{key}:\s*(\d+)", assembly)[1])
 
     loads = re.findall(r"\b(?:global|buffer)_load_\w+", assembly)
     return Resources(
         registers=number("vgpr_count"),
-        shared=shared,
+        shared=built.shared,
         stack=number("private_segment_fixed_size"),
         spills=number("vgpr_spill_count"),
         tensor=len(re.findall(r"\bv_mfma_\w+", assembly)),
         wide=sum("x4" in word for word in loads),
         loads=len(loads),
+        products=built.products,
     )
 
 
-def _run(tool: str, *args: str) -> str:
+def _run_on(content: bytes, tool: str, *options: str) -> str:
+    """What one of NVIDIA's tools, which Triton brings along, says of a file with this content."""
     import triton.backends.nvidia as nvidia
 
     path = Path(nvidia.__file__).parent / "bin" / tool
-    return subprocess.run([path, *args], capture_output=True, text=True, check=True).stdout
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(content)
+        file.flush()
+        return subprocess.run([path, *options, file.name], capture_output=True, text=True, check=True).stdout

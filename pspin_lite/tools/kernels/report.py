@@ -77,32 +77,37 @@ def _state_space_modules() -> list:
 def measure(specimens: list[dict], chips: Iterable[str]) -> list[dict]:
     """Compile for each of these chips. The same code at two shapes is compiled once. A failure is a row with the key
     "error". Of several specimens of one name, the row with the least stack and then the most warps stays."""
-    rows, known = [], {}
-    for s in specimens:
-        for chip in machine_code.CHIPS:
-            if chip.name not in chips or chip.name not in s.get("chips", chips):
-                continue
-            what = (s.get(name) for name in ("signature", "constexprs", "attrs", "num_warps", "num_stages", "maxnreg"))
-            key = str((chip.name, s["kernel"].__name__, *what))
-            if key not in known:
-                try:
-                    known[key] = machine_code.compile_for(chip, s)
-                except Exception as error:  # whatever a compiler throws belongs into the table
-                    known[key] = error
-            row = dict(chip=chip.name, shared_limit=chip.shared_limit)
-            row |= {name: s.get(name) for name in NOTED}
-            if isinstance(known[key], Exception):
-                rows.append(row | dict(error=f"{type(known[key]).__name__}: {str(known[key])[:300]}"))
-                continue
-            blocks, warps = machine_code.occupancy(chip, known[key], s.get("num_warps", 4))
-            flight = min(s["programs"], blocks * chip.multiprocessors) if s.get("programs") else None
-            rows.append(row | known[key].as_dict() | dict(blocks=blocks, warps=warps, in_flight=flight))
+    wanted = [(_key(chip, s), chip, s) for s in specimens for chip in machine_code.CHIPS]
+    wanted = [(key, chip, s) for key, chip, s in wanted if chip.name in chips and chip.name in s.get("chips", chips)]
+    built, errors = {}, {}
+    for key, chip, s in wanted:
+        if key not in built and key not in errors:
+            try:
+                built[key] = machine_code.compile_for(chip, s)
+            except Exception as error:  # whatever a compiler throws belongs into the table
+                errors[key] = dict(error=f"{type(error).__name__}: {str(error)[:300]}")
+    needs = dict(zip(built, machine_code.read([*built.values()]), strict=True))
+    rows = []
+    for key, chip, s in wanted:
+        row = dict(chip=chip.name, shared_limit=chip.shared_limit) | {name: s.get(name) for name in NOTED}
+        if key in errors:
+            rows.append(row | errors[key])
+            continue
+        blocks, warps = machine_code.occupancy(chip, needs[key], s.get("num_warps", 4))
+        flight = min(s["programs"], blocks * chip.multiprocessors) if s.get("programs") else None
+        rows.append(row | needs[key].as_dict() | dict(blocks=blocks, warps=warps, in_flight=flight))
     best = {}
     for row in rows:
         which = tuple(row[name] for name in ("name", "chip", "shape", "dtype"))
         if which not in best or _badness(row) < _badness(best[which]):
             best[which] = row
     return list(best.values())
+
+
+def _key(chip: machine_code.Chip, s: dict) -> str:
+    """The same for two specimens whose machine code is the same."""
+    what = (s.get(name) for name in ("signature", "constexprs", "attrs", "num_warps", "num_stages", "maxnreg"))
+    return str((chip.name, s["kernel"].__name__, *what))
 
 
 def _badness(row: dict) -> tuple:

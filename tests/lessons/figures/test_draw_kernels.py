@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -17,11 +19,6 @@ def test_every_number_has_one_lane():
     assert [number for lane in lanes for number in lane] == list(range(10))
     assert len(lanes[-1]) == 2
     assert "3 programs, 12 lanes, 2 masked" in texts(figure)
-
-
-def test_addresses_are_those_of_a_row_major_tensor():
-    _, matrix = draw.addresses(2, 3, width=4)
-    assert matrix[:, :3].ravel().tolist() == list(range(6))
 
 
 def test_mask_in_steps():
@@ -44,6 +41,7 @@ def test_plans_differ_in_programs_and_traffic():
     figure, at_once = draw.at_once(4)
     assert sum(text.startswith("chunk ") for text in texts(figure)) == 8
     assert (at_once["programs"], at_once["states through memory"]) == (4, 16)
+    assert texts(figure).count("kept · $h$\n+ added") == 4
 
 
 def test_the_widget_counts_programs_and_bytes():
@@ -55,5 +53,9 @@ def test_the_widget_counts_programs_and_bytes():
     walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 2)
     assert walk.x.tolist() == [0, 8]
     assert "2.2" in [text[3] for text in figure.texts]
+    for chunk, width in itertools.product((32, 64, 128), (64, 88, 128)):  # what the titles say
+        shown = draw.walk_or_at_once(batch=1, heads=8, width=width, chunk=chunk)[1]
+        assert shown["idle, at once"] == "0 %"
+        assert float(shown["MiB, at once"]) > float(shown["MiB, walk"])
     longest = draw.walk_or_at_once(batch=16, heads=16, width=128, chunk=32)[0]
     assert all(line.x[1] <= figure.panels[line.panel].xlim[1] for line in longest.lines)

@@ -37,4 +37,4 @@ def test_pairs_and_passes_are_counted():
     assert counts["recurrent"] == {"pairs": 8, "passes": 7}
     assert counts["quadratic"] == {"pairs": 36, "passes": 0}
     assert counts["chunked"] == {"pairs": 6 + 6 + 3, "passes": 2}
-    assert "15 pairs computed" in texts(figure)
+    assert "15 pairs used" in texts(figure)

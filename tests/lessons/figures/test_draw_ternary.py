@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -71,9 +69,3 @@ def test_packing_pays_with_one_token_and_fusing_with_many():
     assert widths == [64, 32, 128, 32, 32, 32, 32, 64, 32, 128, 2, 32, 32, 2], "spins, drive, field, couplings"
     titles = [draw_savings(tokens)[0].axes[0].get_title(loc="left") for tokens in (256, 512)]
     assert titles == ["256 tokens: packing saves more than fusing", "512 tokens: fusing saves more than packing"]
-
-
-def test_no_launch_writes_where_it_reads():
-    _, where = draw.two_buffers(5)
-    assert len(where) == 6
-    assert all(before != after for before, after in pairwise(where))

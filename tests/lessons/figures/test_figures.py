@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from pspin_lite import lessons as lesson
-from pspin_lite.lessons.figures import architecture, network, state_space
-from pspin_lite.tools.equations import ROOT
+from pspin_lite.lessons.figures import architecture, state_space
+from pspin_lite.tools.equation_map import ROOT
 
 
 def test_memory_is_a_power_of_the_decay():
@@ -27,15 +27,6 @@ def test_memory_is_a_power_of_the_decay():
         assert np.array_equal(curve.get_ydata(), left[decay])
         assert np.isclose(decay ** dot.get_xdata()[0], 0.5), "half-lives are marked"
     assert "decay 0.99\nhalf-life 69" in [text.get_text() for text in axes.texts]
-
-
-def test_convergence_draws_every_line():
-    values = {"a": np.array([0.1, 0.01]), "b": np.array([0.5, 0.4])}
-    figure, shown = network.convergence(values)
-    (axes,) = figure.axes
-    assert axes.get_yscale() == "log"
-    assert [line.get_ydata().tolist() for line in axes.lines] == [v.tolist() for v in values.values()]
-    assert shown is values
 
 
 def test_the_pictures_in_docs_are_those_we_draw(tmp_path):

@@ -33,11 +33,3 @@ def test_regimes():
     assert found["settles"].tolist()[:2] == [1, 1]
     assert found["settles"][2] < 1
     assert np.allclose(figure.axes[1].lines[0].get_ydata(), 100 * found["settles"])
-
-
-def test_over_training_shows_what_was_recorded():
-    records = [dict(kind="attractor", step=0, radius=[0.02, 0.02]), dict(kind="attractor", step=400, radius=[0.1, 1.1])]
-    figure, found = figures.over_training(records)
-    assert found["steps"].tolist() == [0, 400]
-    assert found["values"].tolist() == [[0.02, 0.02], [0.1, 1.1]]
-    assert np.allclose(figure.axes[0].lines[2].get_ydata(), [0.02, 1.1])

@@ -44,12 +44,6 @@ def test_branches_are_fixed_points():
     assert np.abs(np.diff(found[2.0]["reached"])).max() > 1, "it jumps"
 
 
-def test_memory_shows_what_it_is_given():
-    figure, shown = figures.memory([1, 5], {"a": [1024, 5120], "b": [2048, 2048]})
-    assert shown["a"].tolist() == [1, 5]
-    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 5], [2, 2]]
-
-
 def test_the_series_falls_by_its_radius_and_runs_away_above_one():
     figure, shown = figures.series([3, 6], most=20)
     (below, falling), (above, rising) = shown.items()

@@ -23,14 +23,17 @@ def test_a_crossing_lies_between_its_neighbours():
 
 
 def test_errors_of_zero_can_be_seen():
-    figure, shown = draw.decay_errors([-1, -10], {"a": [1e-3, 2.0], "b": [0.0, 1e-7]})
+    figure, shown = draw.decay_errors({"a": {1: 1e-3, 10: 2.0}, "b": {1: 0.0, 10: 1e-7}})
     assert shown == {"a": [1e-3, 2.0], "b": [1e-9, 1e-7]}
     (axes,) = figure.axes
     assert axes.lines[0].get_xdata().tolist() == [1, 10]
+    assert "8" in [text.get_text() for text in axes.texts], "where no digit is right"
 
 
 def test_a_line_that_leaves_ends_in_an_arrow():
-    figure, _ = draw.decay_errors([-1, -10, -100], {"a": [1.0, 100.0, 1e4], "b": [1e-7] * 3}, ceiling=1e3)
+    figure, _ = draw.decay_errors(
+        {"a": {1: 1.0, 10: 100.0, 100: 1e4}, "b": dict.fromkeys((1, 10, 100), 1e-7)}, ceiling=1e3
+    )
     line, _, exit_mark, *_ = figure.axes[0].lines
     assert line.get_ydata()[-1] == exit_mark.get_ydata()[0] == 1e3
     assert exit_mark.get_xdata()[0] == pytest.approx(1000**0.5)
@@ -46,19 +49,11 @@ def test_errors_are_relative_to_the_largest_entry():
     assert np.abs(figure.axes[0].lines[1].get_ydata()).max() < 2, "drawn within the axes"
 
 
-def test_bars_are_stacked():
-    figure, totals = draw.stacked_bytes({"one": {"x": 1.0, "y": 2.0}, "two": {"y": 4.0}})
-    assert totals == {"one": 3.0, "two": 4.0}
-    (axes,) = figure.axes
-    widths = [bar.get_width() for bar in axes.patches]
-    assert widths == [1.0, 0.0, 2.0, 4.0]
-    assert [bar.get_x() for bar in axes.patches] == [0.0, 0.0, 1.0, 0.0]
-
-
-def test_a_tile_takes_as_long_as_its_slowest_token():
-    figure, slowest = draw.steps_taken(np.array([3, 5, 2, 1, 4]), tile=2)
-    assert slowest.tolist() == [5, 5, 2, 2, 4]
-    assert [bar.get_height() for bar in figure.axes[0].patches] == [3, 5, 2, 1, 4]
-    levels = figure.axes[0].lines
-    assert [list(level.get_ydata()) for level in levels] == [[5, 5], [2, 2], [4, 4]]
-    assert levels[0].get_xdata()[-1] < levels[1].get_xdata()[0], "tiles are told apart"
+def test_a_method_has_one_colour_in_both_figures():
+    values = {"a": [1e-3, 2.0], "b": [1e-5, 1e-4]}
+    figure, _ = draw.decay_errors({name: dict(zip((1, 10), pair, strict=True)) for name, pair in values.items()})
+    named = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
+    explore = draw.gate_gradients({1.0: ([1.0, 2.0], values)})
+    for name in values:
+        reference, line = explore(strength=1.0, method=name)[0].axes[0].lines
+        assert line.get_color() == named[name] != reference.get_color()

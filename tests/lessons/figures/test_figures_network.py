@@ -18,6 +18,7 @@ def test_stream_adds_independent_pieces_in_squares():
     assert lines["stream"].get_ydata().tolist() == [0, 3, 6]
     assert lines["state space adds"].get_xydata().tolist() == [[1, 3]]
     assert lines["attractor adds"].get_xydata().tolist() == [[2, 4]]
+    assert figure.axes[0].get_title(loc="left").startswith("At initialisation, the stream grows")
 
 
 def test_footprints_are_the_tables():
@@ -44,10 +45,11 @@ def test_shares_add_up_to_a_hundred():
 
 
 def test_training_is_compared_with_the_file():
-    kinds = {"a": dict(w=10.0, m=20.0, x=5.0, r=1.0), "b": dict(w=1.0, m=2.0, x=3.0, r=4.0)}
-    figure, _ = draw.training(kinds, {"a": 4.0, "b": 5.0})
+    step = {"a": (10 * 2**20, 5 * 2**20, 6 * 2**20), "b": (2**20, 3 * 2**20, 7 * 2**20)}
+    figure, memory = draw.training(step, {"a": 4.0, "b": 5.0})
+    assert list(memory["a"].values()) == [10, 20, 5, 1], "weights, moments, activations, the rest of the rise"
     assert figure.get_suptitle() == "Training takes 2 to 9 times the file"
-    assert [text.get_text() for text in figure.axes[0].texts] == ["36", "10"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["36", "4", "10", "5"], "totals, and the files"
     assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [4, 5]
 
 
@@ -57,19 +59,12 @@ def test_the_widget_knows_the_paper_s_byte_model():
     assert numbers["million parameters"] == "61.0"
     assert numbers["MiB of the file"] == "41.4"
     assert numbers["training / file"] == "36 times"
-    memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
-    assert memory == ["41", "117", "1,480"]
+    *memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
+    assert memory == [["41", "117"], ["1,480"]]
     assert arithmetic == ["22", "370", "0.4"], "a small number is not shown as 0"
     still, _ = state(vocabulary=256, D=704, I=2048, K=20)
-    same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
+    *same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
     assert same == memory
     assert more != arithmetic, "K changes the arithmetic alone"
     for axes in state(vocabulary=49152, D=704, I=2048, K=20)[0].axes:
         assert max(text.get_position()[0] for text in axes.texts) < 0.88 * axes.get_xlim()[1], "room for its number"
-
-
-def test_lines_are_what_is_given():
-    figure, _ = draw.peaks([10, 20], {"plain": [2**20, 2**21], "pieces": [2**19, 2**19]}, width=64)
-    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 2], [0.5, 0.5]]
-    title = figure.axes[0].get_title(loc="left")
-    assert title == "At D = 64, the same loss takes 4 times less memory"

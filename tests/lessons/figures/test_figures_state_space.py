@@ -11,20 +11,7 @@ import torch
 
 from pspin_lite.lessons import widgets
 from pspin_lite.lessons.figures import state_space as draw
-
-
-def test_mask_is_the_decay_mask_with_its_chunks():
-    g = torch.tensor([0.5, 0.5, 0.1, 0.5]).log()
-    figure, M = draw.mask(g, chunk=2)
-    assert np.allclose(M[:3, :3], [[1, 0, 0], [0.5, 1, 0], [0.05, 0.1, 1]])
-    axes = figure.axes[0]
-    shown = axes.images[0].get_array()
-    assert np.array_equal(shown.filled(0), M)
-    assert bool(shown.mask[0, 1]), "zero is white"
-    (squares,) = axes.lines
-    corners = squares.get_xdata().reshape(-1, 6)
-    assert corners[:, :2].tolist() == [[0.5, 2.5], [2.5, 4.5]]
-    assert len(draw.mask(g)[0].axes[0].lines) == 0
+from pspin_lite.state_space import decay_mask
 
 
 def test_half_life():
@@ -42,10 +29,10 @@ def test_exp_overflows_above_the_limit():
     ("decay", "chunk", "T", "expected"),
     [
         (0.5, 2, 4, {"memory in tokens": 1.875, "of it through the state": "20 %", "chunks": 2,
-                     "pairs computed": "6", "of all pairs": "10"}),
+                     "pairs used": "6", "of all pairs": "10"}),
         (1.0, 4, 10, {"half-life, tokens": "for ever", "memory in tokens": 10, "of it through the state": "80 %",
-                      "chunks": 3, "pairs computed": "23", "of all pairs": "55"}),
-        (0.9, 256, 64, {"of it through the state": "0 %", "chunks": 1, "pairs computed": "2,080",
+                      "chunks": 3, "pairs used": "23", "of all pairs": "55"}),
+        (0.9, 256, 64, {"of it through the state": "0 %", "chunks": 1, "pairs used": "2,080",
                         "of all pairs": "2,080"}),
     ],
 )  # fmt: skip
@@ -53,14 +40,16 @@ def test_widget_counts(decay, chunk, T, expected):
     figure, numbers = draw.decay_and_chunks(decay, chunk, T)
     assert {name: numbers[name] for name in expected} == expected
     heat, left = figure.axes
-    M = draw.mask(torch.full((T,), math.log(decay), dtype=torch.float64))[1]
+    M = decay_mask(torch.full((T,), math.log(decay), dtype=torch.float64)).numpy()
     assert np.allclose(heat.images[0].get_array(), draw.pairs_and_state(M, chunk))
     shown = np.concatenate([patch.get_data().values for patch in left.patches])
     assert np.allclose(shown, M[-1])
-    assert heat.get_title() == f"{numbers['pairs computed']} of {numbers['of all pairs']} pairs"
+    assert heat.get_title() == f"{numbers['pairs used']} of {numbers['of all pairs']} pairs"
     assert left.get_title() == f"{numbers['of it through the state']} through the state"
     assert left.get_ylim() == (0, 1.02)
     assert heat.get_ylim() == (T + 0.5, 0.5)
+    corners = [line.get_xdata().reshape(-1, 6)[:, :2].tolist() for line in heat.lines]
+    assert corners == ([[[a + 0.5, min(a + chunk, T) + 0.5] for a in range(0, T, chunk)]] if chunk < T else [])
 
 
 def test_pairs_are_orange_and_the_state_is_purple():
@@ -91,9 +80,13 @@ def test_lines_are_what_was_given():
     figure, shown = draw.clarity(values, ages, {0.5: np.array([0.9, 0.4, 0.2, 0.1])}, [0, 1, 5, 10])
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[0.9, 0.4, 0.2, 0.1], [1, 0.5, 0.1]]
     assert shown is values
-    figure, _ = draw.growth([64, 128], {"a": [1, 4]}, {"a": [1, 4], "b": [1, 2]})
-    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[1, 4], [1, 4], [1, 2]]
-    figure, shown = draw.times([1, 2], [0.2, 0.1], [10, 30], ("first", "last"), 2)
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1\nfirst", "2\nlast"]
-    assert figure.axes[0].get_title(loc="left") == "Fewest flops at C = 1, fastest at C = 2"
-    assert [values.tolist() for values in shown.values()] == [[2, 1], [1, 3]]
+
+
+def test_time_and_flops_are_relative_to_the_smallest():
+    figure, shown = draw.times([1, 2, 4], [0.2, 0.1, 0.12], [10, 30, 50], 2)
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1\nrecurrent", "2", "4\nquadratic"]
+    assert axes.get_title(loc="left") == "Fewest flops at C = 1, fastest at C = 2 to 4"
+    assert np.allclose(shown["time"], [2, 1, 1.2])
+    assert np.allclose(shown["flops"], [1, 3, 5])
+    assert axes.lines[0].get_ydata().tolist() == [2, 1, 0.5], "in proportion to the number of chunks"

@@ -85,8 +85,8 @@ def test_lines_are_what_was_given():
     marks = figure.axes[0].lines[-1]
     assert list(marks.get_xdata()) == [-0.5, 0, 0.5]
     assert list(marks.get_ydata()) == [0.25, 0, 0.25], "on the free loss"
-    figure, _ = draw.training({"a": [1, 0.5]}, {"b": 0.7})
-    assert [line.get_ydata()[-1] for line in figure.axes[0].lines] == [0.5, 0.7]
+    figure, _ = draw.training({"a": [1, 0.5]}, {"b": 0.7}, {"a": 0.6})
+    assert [line.get_ydata()[-1] for line in figure.axes[0].lines] == [0.5, 0.6, 0.7], "training, test, dashed"
 
 
 def test_widget_follows_its_sliders(normal):

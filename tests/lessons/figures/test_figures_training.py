@@ -27,11 +27,12 @@ def test_running_mean_stands_in_the_middle():
 
 def test_curves():
     raw = [8.0, 6, 4, 2]
-    figure, shown = draw.curves(raw, {"recent": ([0, 4], [8.0, 2.5])}, window=2, falling=3)
+    figure, shown = draw.curves(raw, {"recent": ([0, 4], [8.0, 2.5])}, window=2, falling=3, marks={4: 2.5})
     assert data(figure.axes[0])[:2] == [raw, shown["means"].tolist()]
-    assert data(figure.axes[0])[-1] == [8.0, 2.5]
+    assert data(figure.axes[0])[-2:] == [[8.0, 2.5], [2.5]], "validations, and the ring"
+    assert figure.axes[0].texts[-1].get_text() == "2.50"
     assert shown["cut"].tolist() == [1, 2], "above the frame"
-    assert "up to 8.0" in figure.axes[0].get_title()
+    assert "up to 8.0" in figure.axes[0].get_title(loc="left")
     assert shown["means"] == pytest.approx([7, 5, 3])
     [band] = figure.axes[0].patches
     assert (band.get_x(), band.get_width()) == (3, 1), "where the learning rate falls"
@@ -42,12 +43,15 @@ def test_yardsticks():
     levels = {"held-out": {"network": 1.8}, "recent": {"network": 2.3}}
     figure, _ = draw.yardsticks(counted, levels)
     for axes, split in zip(figure.axes, counted, strict=True):
-        assert axes.get_title().startswith(split)
+        assert axes.get_title(loc="left").startswith(split)
         assert data(axes)[:2] == list(counted[split].values())
         assert set(data(axes)[2]) == {levels[split]["network"]}
-        assert axes.get_title().endswith("counting does not beat the network")
+        assert axes.get_title(loc="left").endswith("counting does not beat the network")
     counted["held-out"]["a"] = [4.0, 1.7]
-    assert draw.yardsticks(counted, levels)[0].axes[0].get_title().endswith("counting 1 bytes back beats the network")
+    levels["recent"]["bz2 alone"] = 2.2
+    left, right = (axes.get_title(loc="left") for axes in draw.yardsticks(counted, levels)[0].axes)
+    assert left.endswith("counting 1 bytes back beats the network")
+    assert right.endswith("bz2 alone beats network and counts")
 
 
 def test_jitter():
@@ -56,6 +60,7 @@ def test_jitter():
     assert data(figure.axes[0]) == [[2, 3, 2.5], [1.5, 2, 1.75], [0.5, 1, 0.75]]
     assert figure.axes[1].get_xlim() == figure.axes[1].get_ylim(), "one scale, with the diagonal"
     assert figure.axes[1].lines[0].get_xydata().tolist() == [[1.5, 2], [2, 3], [1.75, 2.5]]
+    assert figure.axes[1].get_xticks().tolist() == figure.axes[1].get_yticks().tolist() == [1.5, 2, 2.5, 3]
     assert "100%" in figure.get_suptitle()
 
 
@@ -63,7 +68,7 @@ def test_attractors():
     panels = {name: np.arange(6.0).reshape(3, 2) + 1 for name in ("radius", "gamma")}
     figure, _ = draw.attractors([0, 1, 2], panels)
     for axes, (name, values) in zip(figure.axes, panels.items(), strict=True):
-        assert axes.get_title() == name
+        assert axes.get_title(loc="left") == name
         assert data(axes)[:2] == values.T.tolist()
         at = [(text.get_position()[1], text.get_text()) for text in axes.texts[:2]]
         assert at == [(5, "layer 0"), (6, "layer 1")], "labels stand at the ends of their lines"
@@ -83,7 +88,7 @@ def test_where():
     assert [bar.get_height() for bar in figure.axes[0].patches] == [3, 2]
     assert data(figure.axes[1]) == [[3.5, 3.5], [4.5, 3.51, 3.5]]
     assert shown["enough"] == 4, "within one per cent"
-    assert "4 bytes" in figure.axes[1].get_title()
+    assert "4 bytes" in figure.axes[1].get_title(loc="left")
 
 
 # The widget

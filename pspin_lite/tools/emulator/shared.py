@@ -1,0 +1,232 @@
+"""Shared memory: one array of bytes for each block, and notes on who touched what.
+
+What it models
+    races       Between two barriers of a block, bytes that one warp changes may be touched by no other warp. A write of
+                the value that is there already changes nothing, and Triton relies on that.
+    the rest    what goes on beside the threads, cp.async and wgmma, is in asynchronous.py.
+
+Where it deviates from a chip
+    - Memory that nobody has written holds 0xFF bytes: nan as a float, -1 as an integer.
+    - Inside a warp there are no races: its lanes run in lockstep here. Lanes of one warp that write different values to
+      one place, as Triton lets them where sums differ in the last bit: the last lane wins. On a chip, any may.
+
+As long as all blocks do the same with the same addresses, notes are kept once for all of them (`apart` is false).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .parser import EmulatorError
+
+Array = np.ndarray
+BITS = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+WARP = 32
+
+
+class Places(NamedTuple):
+    """[n] places of one instruction: the same in every block (block is None), or each in a block of its own."""
+
+    address: Array
+    warp: Array
+    block: Array | None
+    each: int  # bytes
+
+
+class Copy(NamedTuple):
+    """cp.async under way: where to, which group (one number, or one for each place), and the bytes."""
+
+    places: Places
+    group: Array
+    data: Array  # [blocks, n, bytes], or [n, bytes]
+
+    def of_each_block(self, blocks: int) -> Copy:
+        """The same, each place with its block."""
+        n = len(self.places.address)
+        address, warp = np.tile(self.places.address, blocks), np.tile(self.places.warp, blocks)
+        places = Places(address, warp, np.repeat(np.arange(blocks), n), self.places.each)
+        return Copy(places, np.repeat(self.group, blocks * n), self.data.reshape(blocks * n, -1))
+
+
+class Shared:
+    """unit: bytes that are noted together, the smallest access in the kernel."""
+
+    def __init__(self, shape: tuple[int, int], size: int, unit: int, races: bool, proxies: bool):
+        self.shape, self.size, self.unit = shape, size, unit
+        self.races, self.proxies = races, proxies
+        self.bytes = np.full((shape[0], -(-size // 16) * 16), 0xFF, np.uint8)
+        units = self.bytes.shape[1] // unit
+        warps = -(-shape[1] // WARP)
+        self.apart = False
+        self.copies: list[Copy] = []
+        self.groups = np.zeros(1, np.int64)  # of copies, committed so far; by block, if apart
+        self.flying = np.zeros((1, units), bool)  # a copy is under way
+        self.unfenced = np.zeros((1, units), bool)  # written since the last proxy fence
+        self.reads: list[list[Places]] = [[]]  # of wgmma: one list for each group, the last one still open
+        self.wanted = np.zeros((1, units), bool)  # wgmma still reads it
+        self.epoch = np.ones(1, np.int64)  # begins anew with each barrier
+        self.wrote = np.zeros((1, units if races else 0), np.int64)  # epoch * 64 + the warp that changed it
+        self.read = np.zeros((warps, 1, units if races else 0), np.int32)  # epoch, by warp
+        self.lanes = np.arange(shape[1]) // WARP
+
+    def part(self) -> None:
+        """Notes for each block by itself, from now on."""
+        if self.apart:
+            return
+        self.apart, blocks = True, self.shape[0]
+        for name in ("groups", "flying", "unfenced", "wanted", "epoch", "wrote"):
+            setattr(self, name, np.repeat(getattr(self, name), blocks, 0))
+        self.read = np.repeat(self.read, blocks, 1)
+        self.copies = [copy.of_each_block(blocks) for copy in self.copies]
+
+    def places(self, address: Array, each: int, mask: Array | None) -> Places:
+        """Where the threads that run go. Checks size and alignment."""
+        if address.shape[0] == 1 and (mask is None or mask.shape[0] == 1):
+            row = np.broadcast_to(address[0], self.shape[1:]).astype(np.int64)
+            if mask is None:
+                result = Places(row, self.lanes, None, each)
+            else:
+                here = np.broadcast_to(mask[0], self.shape[1:])
+                result = Places(row[here], self.lanes[here], None, each)
+        else:
+            here = np.ones(self.shape, bool) if mask is None else np.broadcast_to(mask, self.shape)
+            block, thread = np.nonzero(here)
+            address = np.broadcast_to(address, self.shape)[here].astype(np.int64)
+            result = Places(address, self.lanes[thread], block, each)
+            self.part()
+        self._check(result.address, each)
+        return result
+
+    def _check(self, address: Array, each: int) -> None:
+        if not address.size:
+            return
+        worst = int(address.max())
+        if worst + each > self.size:
+            raise EmulatorError(f"shared memory has {self.size} bytes, and {each} from {worst} on are beyond it")
+        wrong = address & (each - 1)
+        if wrong.any():
+            which = int(address[wrong != 0][0])
+            raise EmulatorError(f"misaligned: shared address {which} is no multiple of the access's {each} bytes")
+
+    def rows(self, places: Places, width: int) -> tuple[Array, tuple]:
+        """Memory as [blocks, rows, numbers], and the index of these places in it."""
+        memory = self.bytes.view(BITS[width]).reshape(self.shape[0], -1, places.each // width)
+        at = places.address // places.each
+        return memory, (slice(None), at) if places.block is None else (places.block, at)
+
+    def _units(self, places: Places) -> tuple[tuple, Array]:
+        """Index of the noted units, [.., n, k], and the epochs [.., 1, 1] or [n, 1] that belong to them."""
+        units = (places.address // self.unit)[:, None] + np.arange(max(1, places.each // self.unit))
+        if places.block is None:
+            return (slice(None), units), self.epoch[:, None, None]
+        return (places.block[:, None], units), self.epoch[places.block][:, None]
+
+    def load(self, places: Places, width: int) -> Array:
+        """Numbers of `width` bytes: [blocks, n, count], or [n, count] if each place has its block."""
+        self.note_read(places)
+        memory, index = self.rows(places, width)
+        return np.take(memory, index[1], 1) if places.block is None else memory[index]
+
+    def note_read(self, places: Places) -> None:
+        if not (self.races or self.copies):
+            return
+        units, epoch = self._units(places)
+        self._not_flying(units, "read")
+        if self.races:
+            self._alone(places, units, epoch, "read")
+            self.read[(places.warp[:, None], *units) if places.block is not None else self._by_warp(places, units)] = (
+                epoch if places.block is not None else self.epoch
+            )
+
+    @staticmethod
+    def _by_warp(places: Places, units: tuple) -> tuple:
+        return (places.warp[:, None], slice(None), units[1])
+
+    def store(self, places: Places, values: Array) -> None:
+        """values [blocks, n, count], or [n, count]."""
+        memory, index = self.rows(places, values.dtype.itemsize)
+        units, epoch = self._units(places)
+        self._not_flying(units, "written")
+        changed = self._changed(memory, index, values, places, epoch) if self.races else None
+        memory[index] = values
+        if self.races:
+            self._same_warp(memory, index, values, places)
+            self._stamp(places, changed)
+        if self.proxies:
+            self.unfenced[units] = True
+
+    def _same_warp(self, memory: Array, index: tuple, values: Array, places: Places) -> None:
+        """Of several threads that write to one place in one instruction, those that lose are of the winner's warp, or
+        wrote the same value."""
+        lost = (memory[index] != values).any(-1)
+        if lost.any():
+            last = np.zeros(memory.shape[:2], np.int64)
+            last[index] = np.arange(len(places.address))
+            wrong = lost & (places.warp[last[index]] != places.warp)
+            if wrong.any():
+                which = int(places.address[np.argwhere(wrong)[0][-1]])
+                raise EmulatorError(f"race: two warps write different values to shared address {which} at once")
+
+    def _changed(self, memory: Array, index: tuple, values: Array, places: Places, epoch: Array) -> Array:
+        """Which places get another value in some block. An error if another warp touched one since the last barrier."""
+        changed = (memory[index] != values).any(-1)
+        if places.block is None:
+            changed = changed.any(0)
+        if changed.any():
+            some = self._only(places, changed)
+            self._alone(some, *self._units(some), "write")
+        return changed
+
+    @staticmethod
+    def _only(places: Places, which: Array) -> Places:
+        block = None if places.block is None else places.block[which]
+        return Places(places.address[which], places.warp[which], block, places.each)
+
+    def _stamp(self, places: Places, which: Array) -> None:
+        """Note who changed these places."""
+        some = self._only(places, which)
+        units, epoch = self._units(some)
+        self.wrote[units] = epoch * 64 + some.warp[:, None]
+
+    def _alone(self, places: Places, units: tuple, epoch: Array, act: str) -> None:
+        """Nobody else has changed these units since the last barrier; if we change them, nobody else has read them."""
+        wrote, mine = self.wrote[units], places.warp[:, None]
+        wrong = (wrote >= epoch * 64) & (wrote - epoch * 64 != mine)
+        if wrong.any():
+            self._race(units, wrong, places, act, f"{wrote[wrong][0] & 63} wrote")
+        if act == "write":
+            for reader in range(len(self.read)):
+                wrong = (self.read[reader][units] == epoch) & (mine != reader)
+                if wrong.any():
+                    self._race(units, wrong, places, act, f"{reader} read")
+
+    def _race(self, units: tuple, wrong: Array, places: Places, act: str, other: str) -> None:
+        *_, i, j = np.argwhere(wrong)[0]
+        raise EmulatorError(
+            f"race: warp {places.warp[i]} {act}s shared address {units[1][i, j] * self.unit}, "
+            f"which warp {other} since the last barrier"
+        )
+
+    def barrier(self, blocks: Array) -> None:
+        """blocks: which blocks have reached one."""
+        if not blocks.all():
+            self.part()
+        self.epoch[blocks if self.apart else 0] += 1
+
+    def fence(self, blocks: Array) -> None:
+        """fence.proxy.async: what these blocks have written is there for wgmma."""
+        if not blocks.all():
+            self.part()
+        self.unfenced[blocks if self.apart else slice(None)] = False
+
+    def _not_flying(self, units: tuple, act: str) -> None:
+        if act == "written" and (self.reads[0] or len(self.reads) > 1) and self.wanted[units].any():
+            *_, i, j = np.argwhere(self.wanted[units])[0]
+            place = units[1][i, j] * self.unit
+            raise EmulatorError(f"shared address {place} is written while wgmma may still read it: wait first")
+        if self.copies and self.flying[units].any():
+            *_, i, j = np.argwhere(self.flying[units])[0]
+            place = units[1][i, j] * self.unit
+            raise EmulatorError(f"shared address {place} is {act} while cp.async still copies to it: wait first")

@@ -1,0 +1,9 @@
+"""Some files here need kernels that were defined for compilation. They run in a process of their own, which
+test_compiled.py starts; in every other process they are not collected."""
+
+from __future__ import annotations
+
+import os
+
+COMPILED = ["test_ours.py", "test_foreign.py"]
+collect_ignore = [] if os.environ.get("PSPIN_KERNELS") == "compile" else COMPILED

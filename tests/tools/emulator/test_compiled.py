@@ -1,0 +1,30 @@
+"""Starts the tests of compiled kernels: Triton compiles for A100 and H100, and the emulator executes the PTX.
+
+What Triton has compiled is kept in build/triton, so that it compiles once and not for each run of the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="Triton is published for Linux only")
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+FILES = [name for name in ("test_ours.py", "test_foreign.py") if (HERE / name).exists()]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_file(file):
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= dict(PSPIN_KERNELS="compile", TRITON_CACHE_DIR=str(ROOT / "build" / "triton"), OMP_NUM_THREADS="1")
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", HERE / file]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
+    assert " skipped" not in done.stdout.splitlines()[-1]

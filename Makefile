@@ -8,7 +8,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run book lab test bench kernels emulate notebooks docs doctor clean
+.PHONY: help setup run book lab test test-package test-notebooks bench kernels emulate notebooks docs doctor clean
 
 help:
 	@echo "pspin_lite: the p-Spin Glass Network, explained and implemented"
@@ -56,12 +56,18 @@ lab: $(READY)
 	@$(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-# Workers of one thread each; three of them on two cores, because some tests wait for a process, a browser or a clock.
+# Tests and notebook cells side by side, by workers of one thread each: four of them on two cores, because some tests
+# wait for a process, a browser or a clock.
 test: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(MAKE) --no-print-directory --jobs 2 test-package test-notebooks
+
+test-package: $(READY)
 	@$(NICE) $(PY) -m pytest tests -q -n 3 --dist worksteal
-	@$(NICE) $(PY) -m pytest notebooks -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 \
+
+test-notebooks: $(READY)
+	@$(NICE) $(PY) -m pytest notebooks -q -n 1 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 \
 		--nbval-sanitize-with notebooks/sanitize.cfg
 
 bench: $(READY)

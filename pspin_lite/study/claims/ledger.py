@@ -6,8 +6,8 @@
 
 The measurements: paper_numbers (the figures printed in the paper), resources (memory and flops), state_space,
 fixed_point, comparisons (which network is better), batch_size (the paper's two recipes), training_stability,
-continual_learning. docs/ledger.md, README and notebook 12 are rendered from these files, so that no text can disagree
-with a measurement.
+smoothness, continual_learning. docs/ledger.md, README and notebook 12 are rendered from these files, so that no text
+can disagree with a measurement.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from . import (
     fixed_point,
     paper_numbers,
     resources,
+    smoothness,
     state_space,
     training_stability,
 )
@@ -55,6 +56,7 @@ COUNTED = paper_numbers.COUNTED | resources.MEASURES | state_space.MEASURES | fi
 OF_RUNS = (
     comparisons.MEASURES
     | batch_size.MEASURES
+    | smoothness.MEASURES
     | training_stability.MEASURES
     | continual_learning.MEASURES
     | fixed_point.OF_RUNS

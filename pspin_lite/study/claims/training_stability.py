@@ -1,11 +1,9 @@
-"""Claims on how training goes: smooth, damped, without catastrophic gradients. Decided by records of every step."""
+"""Claims on how noisy training is: damped, without catastrophic gradients. Decided by records of every step."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...config import preset
-from ...training import load
 from .. import intervals, networks, records, stability
 from .comparisons import FAMILY, better, needs_runs, prefixed
 from .verdict import HOLDS, NOT_SEEN, REFUTED, Measured, Value
@@ -41,7 +39,7 @@ def _means(by_name: dict[str, BySeed]) -> dict[str, float]:
     return {name: records.mean(values) for name, values in by_name.items()}
 
 
-def _with_range(values: BySeed, form: str) -> str:
+def with_range(values: BySeed, form: str) -> str:
     """Mean, and in brackets the lowest and the highest seed."""
     return f"{records.mean(values):{form}} ({min(values.values()):{form}} to {max(values.values()):{form}})"
 
@@ -50,74 +48,9 @@ def _model(name: str, group: str = "bytes-1") -> dict:
     return records.seeds(group, name)[networks.SEEDS[0]]["config"]["model"]
 
 
-def _rates(group: str, *names: str) -> str:
+def rates(group: str, *names: str) -> str:
     """Learning rates, each the best that was tried with its network."""
     return ", ".join(f"{_model(name, group)['lr']:g}" for name in names)
-
-
-def _changes(name: str, group: str = "bytes-1") -> list[np.ndarray]:
-    """By seed, how much each validation is above the one before, in bits per byte."""
-    return [np.diff(records.curve(record)[1]) for record in records.seeds(group, name).values()]
-
-
-def _worse(name: str, group: str = "bytes-1") -> list[int]:
-    """By seed, validations that are worse than the one before."""
-    return [int((changes > 0).sum()) for changes in _changes(name, group)]
-
-
-def _shipped() -> dict[str, Value]:
-    """Of the network that ships, which reads four times as many bytes in a step, at the paper's rate."""
-    run = load.shipped("byte-lite")
-    bits = [row["bits_per_byte"] for row in run.metrics("validation") if row["split"] == records.SPLIT]
-    loss = np.array([row["loss"] for row in run.metrics("step")])
-    return {
-        "s_raw": stability.raw_jitter(loss[stability.level({"config": run.config})]),
-        "s_up": int((np.diff(bits) > 0).sum()),
-        "s_points": len(bits) - 1,
-        "s_bytes": run.cfg.context,
-        "bytes": networks.arm("bytes-1", "p-spin").cfg.context,
-        "paper_bytes": preset("byte-paper").context,
-    }
-
-
-@needs_runs("bytes-1/p-spin", "bytes-1/transformer")
-def smooth() -> Measured:
-    """Smooth and monotonic, every step and every validation as it is."""
-    raw, other = measure("p-spin", "raw jitter"), measure("transformer", "raw jitter")
-    worse, other_worse = _worse("p-spin"), _worse("transformer")
-    changes = np.concatenate(_changes("p-spin"))
-    rises = changes[changes > 0] if sum(worse) else np.zeros(1)
-    values = _shipped() | {
-        "raw": records.mean(raw),
-        "other": records.mean(other),
-        "raws": _with_range(raw, ".3f"),
-        "others": _with_range(other, ".3f"),
-        "rises": 100 * records.mean(measure("p-spin", "rises")),
-        "by_seed": ", ".join(map(str, worse)),
-        "other_by_seed": ", ".join(map(str, other_worse)),
-        "points": len(changes),
-        "up": sum(worse),
-        "other_up": sum(other_worse),
-        "least": float(rises.min()),
-        "most": float(rises.max()),
-        "rates": _rates("bytes-1", "p-spin", "transformer"),
-    }
-    values |= _paper_size()
-    return Measured(REFUTED if values["p_up"] else NOT_SEEN if values["up"] else HOLDS, values)
-
-
-def _paper_size() -> dict[str, Value]:
-    """Of the paper's own byte model, as far as it was trained."""
-    record = records.read("paper/byte-paper")
-    steps, bits = records.curve(record)
-    changes = np.diff(bits)
-    return {
-        "p_up": int((changes > 0).sum()),
-        "p_points": len(changes),
-        "p_steps": int(steps[-1]),
-        "p_most": float(changes.max()),
-        "p_error": float(records.layers(record, "gradient_error")[-1].max()),
-    }
 
 
 @needs_runs(*(f"bytes-1/{name}" for name in EVERY))
@@ -140,7 +73,7 @@ def damped() -> Measured:
         "arms": len(jitter),
         "sd": max(map(records.spread, jitter.values())),
         "n_sd": max(map(records.spread, noise.values())),
-        "rates": _rates("bytes-1", *COMPARED),
+        "rates": rates("bytes-1", *COMPARED),
     }
     values |= {
         "ratio": float(np.exp(gap.mean)),
@@ -215,7 +148,7 @@ def gradients() -> Measured:
         values |= {f"low{suffix}": min(largest[name].values()), f"high{suffix}": max(largest[name].values())}
     values |= {
         "high": max(few_steps),
-        "rates": _rates("bytes-1", "p-spin", "full-precision", "k0-same-size", "swiglu", "transformer"),
+        "rates": rates("bytes-1", "p-spin", "full-precision", "k0-same-size", "swiglu", "transformer"),
         "others": len(shorter),
         "calmer": sum(shorter.values()),
     }
@@ -226,7 +159,7 @@ def gradients() -> Measured:
 
 
 def _five(name: str, group: str = "bytes-1") -> str:
-    return ", ".join(_with_range(measure(name, quantity, group), form) for quantity, form in FIVE.items())
+    return ", ".join(with_range(measure(name, quantity, group), form) for quantity, form in FIVE.items())
 
 
 def _wilder(name: str) -> int:
@@ -250,10 +183,10 @@ def chaotic() -> Measured:
     """What the paper says of ordinary networks at batch 1, held against p-Spin by five measures."""
     names = ("p-spin", "transformer", "swiglu")
     values = {
-        "rates": _rates("bytes-1", *names),
-        "s_rates": _rates("subwords-1", *names),
+        "rates": rates("bytes-1", *names),
+        "s_rates": rates("subwords-1", *names),
         "wilder": _wilder("transformer"),
-        "k0": _with_range(measure("k0-same-size", "noise scale"), ".0f"),
+        "k0": with_range(measure("k0-same-size", "noise scale"), ".0f"),
         "large": records.mean(measure("transformer", "raw jitter", "bytes-64")),
     }
     for prefix, clipped, group in (("", "c_", "bytes-1"), ("s_", "cs_", "subwords-1")):
@@ -268,25 +201,9 @@ def others_unstable() -> Measured:
     others = ("swiglu", "k0-same-size")
     wilder = {name: _wilder(name) for name in others}
     values = prefixed("", {name: _five(name) for name in ("p-spin", *others)}) | prefixed("w_", wilder)
-    values["rates"] = _rates("bytes-1", "p-spin", *others)
+    values["rates"] = rates("bytes-1", "p-spin", *others)
     fewest = min(wilder.values())
     return Measured(HOLDS if fewest > 2 else NOT_SEEN, values)
-
-
-@needs_runs("bytes-1/p-spin", "subwords-1/p-spin", "subwords-1/transformer")
-def either_alphabet() -> Measured:
-    """p-Spin's stability with bytes and with subwords, and the Transformer's with subwords."""
-    columns = {"b": ("p-spin", "bytes-1"), "s": ("p-spin", "subwords-1"), "t": ("transformer", "subwords-1")}
-    rows = {"n": "noise scale", "r": "raw jitter", "q": "tail", "w": "worse steps"}
-    values = {"points": sum(map(len, _changes("p-spin")))}
-    for column, (name, group) in columns.items():
-        for row, quantity in rows.items():
-            by_seed = measure(name, quantity, group)
-            values[f"{row}_{column}"] = records.mean(by_seed)
-            values[f"{row}_{column}_range"] = _with_range(by_seed, FIVE[quantity])
-        values[f"u_{column}"] = sum(_worse(name, group))
-    same = [values[f"{row}_s"] <= 1.1 * values[f"{row}_b"] for row in ("q", "n", "w")]
-    return Measured(HOLDS if all(same) else NOT_SEEN, values)
 
 
 @needs_runs("bytes-1/transformer", "subwords-1/transformer")
@@ -296,18 +213,16 @@ def bytes_unstable() -> Measured:
     wilder = []
     for row, quantity in (("t", "tail"), ("w", "worse steps")):
         by_group = {column: measure("transformer", quantity, f"{column}-1") for column in ("bytes", "subwords")}
-        values |= {f"{row}_{column[0]}": _with_range(by_group[column], FIVE[quantity]) for column in by_group}
+        values |= {f"{row}_{column[0]}": with_range(by_group[column], FIVE[quantity]) for column in by_group}
         wilder.append(records.mean(by_group["bytes"]) > 1.1 * records.mean(by_group["subwords"]))
     return Measured(HOLDS if all(wilder) else NOT_SEEN, values)
 
 
 MEASURES = {
-    "smooth": smooth,
     "damped": damped,
     "ternary-damps": ternary_damps,
     "gradients": gradients,
     "bytes-unstable": bytes_unstable,
     "chaotic": chaotic,
     "others-unstable": others_unstable,
-    "either-alphabet": either_alphabet,
 }

@@ -26,7 +26,7 @@ import numpy as np
 
 from . import numbers
 from .operations import opcode, source, target, unknown
-from .parser import Instruction, Vector
+from .parser import Instruction, Operand, Vector
 from .program import Program, Run
 from .shared import Places
 from .transfers import place
@@ -165,22 +165,21 @@ def row_places(machine: Any, address: Array, count: int) -> Places:
     return machine.shared.places(address, 16, mask)
 
 
-def matrices(one: Instruction) -> int:
-    count = next((int(part[1:]) for part in one.parts if part in ("x1", "x2", "x4")), 0)
-    if not count or "m8n8" not in one.parts or one.parts[-1] != "b16":
+def matrices(one: Instruction, operand: Operand) -> tuple[tuple[Operand, ...], bool]:
+    """The registers of an ldmatrix or stmatrix, one for each matrix, and whether the matrices are turned."""
+    registers = operand.parts if isinstance(operand, Vector) else (operand,)
+    if f"x{len(registers)}" not in one.parts or "m8n8" not in one.parts or one.parts[-1] != "b16":
         raise unknown(one)
-    return count
+    return registers, "trans" in one.parts
 
 
 @opcode("ldmatrix.sync.aligned")
 def load_matrix(one: Instruction, program: Program) -> Run:
     """ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d}, [a]"""
-    count, turned = matrices(one), "trans" in one.parts
     d, address = one.operands
-    parts = d.parts if isinstance(d, Vector) else (d,)
-    writes = [target(program, part, "b32") for part in parts]
+    registers, turned = matrices(one, d)
+    writes, count = [target(program, register, "b32") for register in registers], len(registers)
     addresses = place(program, address, False)
-    assert len(parts) == count
 
     def run(machine: Any) -> None:
         places = row_places(machine, addresses(machine), count)
@@ -211,13 +210,11 @@ def to_lanes(machine: Any, values: Array, together: bool) -> Array:
 @opcode("stmatrix.sync.aligned")
 def store_matrix(one: Instruction, program: Program) -> Run:
     """stmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 [a], {d}"""
-    count, turned = matrices(one), "trans" in one.parts
     address, d = one.operands
-    parts = d.parts if isinstance(d, Vector) else (d,)
-    sources = [source(program, part, "b32") for part in parts]
+    registers, turned = matrices(one, d)
+    sources, count = [source(program, register, "b32") for register in registers], len(registers)
     slots = tuple(slot for slot, _ in sources)
     addresses = place(program, address, False)
-    assert len(parts) == count
 
     def run(machine: Any) -> None:
         if machine.partial:

@@ -27,6 +27,7 @@ from pspin_lite.study.claims import (
     ledger,
     paper_numbers,
     resources,
+    smoothness,
     training_stability,
 )
 from pspin_lite.study.claims import state_space as state_space_claims
@@ -246,15 +247,15 @@ def test_verdicts_on_training_follow_the_runs(dynamic, monkeypatch):
     assert training_stability.chaotic().values["c_p_spin"] == pytest.approx(0.5, abs=0.05), (
         "half of the norms are above the clip"
     )
-    assert training_stability.either_alphabet().verdict == ledger.HOLDS, "the same runs for both alphabets"
+    assert smoothness.either_alphabet().verdict == ledger.HOLDS, "the same runs for both alphabets"
     assert training_stability.bytes_unstable().verdict == ledger.NOT_SEEN
     assert training_stability.damped().values["p_spin"] == pytest.approx(0.1, rel=0.1)
     assert training_stability.gradients().verdict == ledger.NOT_SEEN, "nothing to prevent"
-    assert training_stability.smooth().verdict == ledger.REFUTED, "the paper's own size"
+    assert smoothness.smooth().verdict == ledger.REFUTED, "the paper's own size"
     with monkeypatch.context() as patch:
-        calm = training_stability._paper_size() | dict(p_up=0)
-        patch.setattr(training_stability, "_paper_size", lambda: calm)
-        assert training_stability.smooth().verdict == ledger.HOLDS, "every validation better"
+        calm = smoothness._paper_size() | dict(p_up=0)
+        patch.setattr(smoothness, "_paper_size", lambda: calm)
+        assert smoothness.smooth().verdict == ledger.HOLDS, "every validation better"
     assert "by 0.000 to 0.000 bits" in said("smooth"), "none is worse"
     assert fixed_point.settled().verdict == ledger.NOT_SEEN
     dynamic(same | {"p-spin": 0.02}, dict.fromkeys(arms_, 20.0) | {"p-spin": 5.0},

@@ -17,7 +17,7 @@ from . import CYCLE, GREY, styled
 AXES = {
     "sequences": ("sequences", 1),
     "tokens": ("million tokens", 1e6),
-    "flops": ("10¹² operations in matrix products", 1e12),
+    "flops": ("10¹² operations", 1e12),
     "seconds": ("minutes, one thread", 60),
     "text": ("megabytes of text", 1e6),
 }

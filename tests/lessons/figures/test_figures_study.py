@@ -16,7 +16,7 @@ def runs():
 def test_learning_curves_have_the_axes_of_the_records():
     figure, shown = draw.learning(runs())
     record = records.seeds("smoke", "p-spin")[1]
-    assert [axis.get_xlabel() for axis in figure.axes] == ["sequences", "10¹² operations in matrix products"]
+    assert [axis.get_xlabel() for axis in figure.axes] == ["sequences", "10¹² operations"]
     assert shown["p-spin"]["bits"].shape == (3, 6), "step 0 is left out"
     assert shown["p-spin"]["bits"][0, -1] == records.curve(record)[1][-1]
     assert shown["p-spin"]["sequences"][-1] == 60

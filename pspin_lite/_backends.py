@@ -16,6 +16,7 @@ import torch
 from . import _checks as checks
 
 BACKENDS = ("auto", "torch", "triton")
+emulated: str | None = None  # the chip on which tools.emulator executes kernels
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -33,12 +34,14 @@ def without_autocast(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def triton_mode() -> tuple[str, str]:
-    """How Triton would run here ("compiled", "interpreted", "absent"), and why. Needs no driver, imports no kernel."""
+    """How Triton would run here ("compiled", "emulated", "interpreted", "absent"), and why. Imports no kernel."""
     if importlib.util.find_spec("triton") is None:
         reason = (
             "Triton is published for Linux only" if sys.platform != "linux" else "the package triton is not installed"
         )
         return "absent", reason
+    if emulated:
+        return "emulated", f"for {emulated}, on the CPU"
     if os.environ.get("PSPIN_KERNELS") == "compile" and not torch.cuda.is_available():
         return "absent", "PSPIN_KERNELS=compile: kernels are there to be looked at, not to be run"
     if os.environ.get("TRITON_INTERPRET") == "1":

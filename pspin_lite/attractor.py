@@ -22,6 +22,8 @@ Where it departs from the paper
     * `tol` (the paper has a fixed K). Every token stops by itself, forward and backward, so that a token's result
       depends on no other token: a common stopping rule would let later tokens change earlier ones, by how many steps
       they ask for.
+    * `gate="tanh"`: a product of two spins, tanh(U) * tanh(G), for networks of our second study. The paper's gate is
+      the sigmoid, and the kernels know no other.
     * The gradient of gamma needs no further product: with A = W diag(gamma), dgamma is the column sum of dA * W.
 """
 
@@ -50,23 +52,26 @@ class Report:
     residual: float | Tensor = float("nan")  # largest relative change of the last step over all tokens; nan without tol
 
 
-def spin(h: Tensor) -> Tensor:
+GATES = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}
+
+
+def spin(h: Tensor, gate: str = "sigmoid") -> Tensor:
     """One evaluation of the nonlinearity: [.., 2*Dint] -> [.., Dint]."""
     u, g = h.chunk(2, -1)  # Eq. spin-split
-    return torch.tanh(u) * torch.sigmoid(g)  # Eq. spin-output
+    return torch.tanh(u) * GATES[gate](g)  # Eq. spin-output
 
 
-def step(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
+def step(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
     """The map whose fixed point is the layer's answer: [.., Dint] -> [.., Dint]."""
-    return spin(z + (gamma * y) @ w_int.T)  # Eq. spin-field
+    return spin(z + (gamma * y) @ w_int.T, gate)  # Eq. spin-field
 
 
-def unrolled(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
+def unrolled(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> Tensor:
     """K steps through plain autograd: the definition. Its gradient is that of the K steps."""
-    check_map(z, w_int, gamma, steps)
-    y = spin(z)
+    check_map(z, w_int, gamma, steps, gate)
+    y = spin(z, gate)
     for _ in range(steps):
-        y = step(y, z, w_int, gamma)
+        y = step(y, z, w_int, gamma, gate)
     return y
 
 
@@ -79,6 +84,7 @@ def equilibrium(
     backend: str = "auto",
     report: Report | None = None,
     packed: tuple[Tensor, Tensor] | None = None,
+    gate: str = "sigmoid",
 ) -> Tensor:
     """K steps, differentiated implicitly: memory does not depend on K.
 
@@ -86,18 +92,20 @@ def equilibrium(
     (see `iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
     report: filled with the steps taken, forward at once and backward when the gradient is computed.
     backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor). That needs a ternary
-    w_int; "auto" takes "torch" where it is not.
+    w_int and the paper's gate; "auto" takes "torch" where they are not.
     packed: the couplings as `TernaryLinear.packed_for_kernels` gives them, for the kernels. Then w_int is not read, it
     only receives the gradient. Without it the codes are recovered from w_int, and the host waits for the device once.
     """
-    check_map(z, w_int, gamma, steps)
+    check_map(z, w_int, gamma, steps, gate)
     if tol is not None and not (isinstance(tol, float | int) and 0 < tol < 1):
         raise checks.wrong("tol", repr(tol), "None or a number between 0 and 1")
-    chosen = backends.choose(backend, z)
+    if backend == "triton" and gate != "sigmoid":
+        raise checks.wrong("gate", f"{gate!r} with backend='triton'", "'sigmoid', the only one that the kernels know")
+    chosen = backends.choose(backend, z) if gate == "sigmoid" else "torch"
     report = Report() if report is None else report
     if steps == 0:  # no recurrence: w_int and gamma take no part, and have no gradient
         report.forward, report.backward, report.residual = 0.0, 0.0, float("nan")
-        return spin(z)
+        return spin(z, gate)
     rows = z.reshape(-1, z.shape[-1])
     if chosen == "triton" and packed is None:
         packed = _recover_codes(w_int)
@@ -108,7 +116,7 @@ def equilibrium(
 
         y = fused.equilibrium(rows, w_int, gamma, *packed, steps, tol, report)
     else:
-        y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report)
+        y = _Equilibrium.apply(rows, w_int, gamma, steps, tol, report, gate)
     return y.view(*z.shape[:-1], -1)
 
 
@@ -132,23 +140,23 @@ class _Equilibrium(torch.autograd.Function):
     @staticmethod
     @backends.without_autocast
     def forward(
-        ctx: Any, z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, tol: float | None, report: Report
+        ctx: Any, z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, tol: float | None, report: Report, gate: str
     ) -> Tensor:
-        D = gamma.shape[0]
+        D, of_g = gamma.shape[0], dict(sigmoid=torch.sigmoid_, tanh=torch.tanh_)[gate]
         acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step
 
         def step(y: Tensor, rows: Tensor | None) -> Tensor:
             drive, out = (z, acts) if rows is None else (z[rows], None)
             h = torch.addmm(drive, y * gamma, w_int.T, out=out)  # Eq. spin-field
             h[:, :D].tanh_()  # Eq. spin-split
-            h[:, D:].sigmoid_()
+            of_g(h[:, D:])
             if rows is not None:
                 acts[rows] = h
             return h[:, :D] * h[:, D:]  # Eq. spin-output
 
-        y, report.forward, report.residual = iterate(step, spin(z), steps, tol)
+        y, report.forward, report.residual = iterate(step, spin(z, gate), steps, tol)
         if any(ctx.needs_input_grad):
-            ctx.save_for_backward(slopes_(acts, y), y, w_int, gamma)  # all that the backward pass needs
+            ctx.save_for_backward(slopes_(acts, y, gate), y, w_int, gamma)  # all that the backward pass needs
         ctx.steps, ctx.tol, ctx.report = steps, tol, report
         return y
 
@@ -177,19 +185,21 @@ class _Equilibrium(torch.autograd.Function):
         buffer = None  # both given back before the next large one
         dA = dh.T @ y  # gradient of A = w_int * gamma, [2*Dint, Dint]
         dgamma = sum((a * w).sum(0) for a, w in zip(dA.split(512), w_int.split(512), strict=True))  # no second dA
-        return dh, dA.mul_(gamma), dgamma, None, None, None
+        return dh, dA.mul_(gamma), dgamma, None, None, None, None
 
 
-def slopes(h: Tensor) -> tuple[Tensor, Tensor]:
+def slopes(h: Tensor, gate: str = "sigmoid") -> tuple[Tensor, Tensor]:
     """phi_u and phi_g of a field: [.., 2*Dint] -> two [.., Dint]."""
     u, g = h.chunk(2, -1)
-    phi_u, phi_g = slopes_(torch.cat([u.tanh(), g.sigmoid()], -1), spin(h)).chunk(2, -1)
+    phi_u, phi_g = slopes_(torch.cat([u.tanh(), GATES[gate](g)], -1), spin(h, gate), gate).chunk(2, -1)
     return phi_u, phi_g
 
 
-def slopes_(acts: Tensor, y: Tensor) -> Tensor:
+def slopes_(acts: Tensor, y: Tensor, gate: str = "sigmoid") -> Tensor:
     """Derivatives of Y with respect to U and G, in the place of acts = [tanh U | sigmoid G]: [.., 2*Dint]."""
     t, s = acts.chunk(2, -1)
+    if gate == "tanh":  # phi_u = s - t y as below; phi_g = t (1 - s^2) = t - s y
+        return acts.copy_(torch.cat([s - t * y, t - s * y], -1))
     torch.addcmul(s, t, y, value=-1, out=t)  # Eq. spin-slopes: phi_u = (1 - t^2) s = s - t y, since y = t s
     torch.addcmul(y, s, y, value=-1, out=s)  # phi_g = t s (1 - s) = y - s y
     return acts
@@ -230,7 +240,7 @@ def iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[T
     return everything, taken / n, residual.item()
 
 
-def check_map(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> None:
+def check_map(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> None:
     """Shapes, dtypes and devices fit together; else an error names the argument."""
     two_d, D = checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]").shape
     if two_d != 2 * D:
@@ -242,3 +252,4 @@ def check_map(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> None:
     checks.alike("z", z, "w_int", w_int)
     checks.alike("gamma", gamma, "w_int", w_int)
     checks.whole("steps", steps, 0)
+    checks.choice("gate", gate, GATES)

@@ -181,8 +181,11 @@ class VariantConfig(AblationConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mlp == "attractor" and self.nonlinearity != "tanh sigmoid":
-            raise checks.wrong("nonlinearity", repr(self.nonlinearity), "'tanh sigmoid' with mlp='attractor'")
+        if self.mlp == "attractor" and self.nonlinearity not in ("tanh sigmoid", "tanh tanh"):
+            expected = "'tanh sigmoid' or 'tanh tanh' with mlp='attractor': the others are not bounded"
+            raise checks.wrong("nonlinearity", repr(self.nonlinearity), expected)
+        if self.norm_down and self.mlp != "spin":
+            raise checks.wrong("norm_down", f"True with mlp={self.mlp!r}", "False, or mlp='spin'")
         if self.mixer == "attention" and (self.gate != "paper" or self.norm_qk or self.norm_state or self.output_gate):
             raise checks.wrong("mixer", repr(self.mixer), "a state space, with a gate or norms that only it has")
 

@@ -167,6 +167,7 @@ def _fill(model: LanguageModel, tensors: dict[str, Tensor]) -> None:
 class DeployedAttractor(nn.Module):
     """`model.Attractor` over a coupling matrix that is not there as a matrix of floats."""
 
+    gate = Attractor.gate  # exported models are the paper's
     damping: Tensor
 
     def __init__(self, trained: Attractor, gamma_param: Tensor):

@@ -43,26 +43,26 @@ ELSEWHERE = "oscillates from some starts"  # not from the layer's own
 
 
 @torch.no_grad()
-def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int) -> Tensor:
+def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> Tensor:
     """Relative change |Y_k - Y_{k-1}| / |Y_k| over all tokens together, for k = 1..steps. [steps]"""
-    check_map(z, w_int, gamma, steps)
-    y, changes = spin(z), []
+    check_map(z, w_int, gamma, steps, gate)
+    y, changes = spin(z, gate), []
     for _ in range(steps):
-        before, y = y, step(y, z, w_int, gamma)
+        before, y = y, step(y, z, w_int, gamma, gate)
         changes.append((y - before).norm() / y.norm().clamp_min(torch.finfo(y.dtype).tiny))
     return torch.stack(changes) if changes else z.new_empty(0)
 
 
-def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
+def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
     """dY_k / dY_{k-1} at y: [.., D, D]."""
-    phi_u, phi_g = slopes(z + (gamma * y) @ w_int.T)
+    phi_u, phi_g = slopes(z + (gamma * y) @ w_int.T, gate)
     W_u, W_g = w_int.chunk(2, 0)
     return (phi_u.unsqueeze(-1) * W_u + phi_g.unsqueeze(-1) * W_g) * gamma
 
 
 @torch.no_grad()
 def spectral_radius(
-    y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, iterations: int = 60, exact: bool = False, seed: int = 0
+    y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, iterations: int = 60, exact: bool = False, gate: str = "sigmoid"
 ) -> Tensor:
     """Largest |eigenvalue| of the Jacobian of a step at y, for each token. [..]
 
@@ -71,11 +71,11 @@ def spectral_radius(
     averaged (geometrically) over the second half of the iterations."""
     checks.whole("iterations", iterations, 2)
     if exact:
-        J = jacobian(y, z, w_int, gamma)
+        J = jacobian(y, z, w_int, gamma, gate)
         finite = J.isfinite().all(-1).all(-1)
         return torch.linalg.eigvals(J.where(finite[..., None, None], 0.0)).abs().amax(-1).where(finite, torch.nan)
-    phi = torch.cat(slopes(z + (gamma * y) @ w_int.T), -1)
-    x = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(y)
+    phi = torch.cat(slopes(z + (gamma * y) @ w_int.T, gate), -1)
+    x = random_direction(y, seed=0)
     x /= x.norm(dim=-1, keepdim=True)
     log_growth = torch.zeros_like(x[..., 0])
     for i in range(iterations):
@@ -93,7 +93,8 @@ def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
     """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
 
     J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
-    |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small."""
+    |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small. The
+    gate tanh has the same bound: (1-t^2)^2 s^2 + t^2 (1-s^2)^2 <= (1-t^2) s^2 + t^2 (1-s^2) < 1."""
     checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
     checks.same("gamma", gamma, (w_int.shape[1],), "one for each column of w_int")
     return torch.linalg.matrix_norm(w_int * gamma, 2).item()
@@ -110,18 +111,22 @@ REFERENCES: dict[str, Callable[[int], tuple[Callable, int]]] = {  # what the imp
 
 
 def gradient_error(
-    z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, against: str = "converged", direction: Tensor | None = None
+    z: Tensor,
+    w_int: Tensor,
+    gamma: Tensor,
+    steps: int,
+    against: str = "converged",
+    direction: Tensor | None = None,
+    gate: str = "sigmoid",
 ) -> float:
-    """Relative error of the implicit gradient with respect to z; `against`: see REFERENCES.
-
-    direction: gradient of the loss with respect to the spins, [n, D]; None: a random one, always the same."""
+    """Relative error of the implicit gradient with respect to z; `against`: see REFERENCES. direction: gradient of the
+    loss with respect to the spins, [n, D]; None: a random one, always the same."""
     layer, enough = REFERENCES[checks.choice("against", against, REFERENCES)](steps)
     if direction is None:
         direction = torch.randn(len(z), len(gamma), generator=torch.Generator().manual_seed(0)).to(z)
     inputs = (z, w_int, gamma)
-    return relative(
-        drive_gradient(implicit, inputs, steps, direction), drive_gradient(layer, inputs, enough, direction)
-    )
+    reference = drive_gradient(partial(layer, gate=gate), inputs, enough, direction)
+    return relative(drive_gradient(partial(implicit, gate=gate), inputs, steps, direction), reference)
 
 
 def relative(gradient: Tensor, reference: Tensor) -> float:
@@ -180,9 +185,8 @@ class Examination:
 
 @torch.no_grad()
 def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, seed: int = 0) -> Examination:
-    """Follows the layer's own start and `starts` random ones until they settle or LIMIT steps have passed.
-
-    What it says about fixed points is what those starts met: others may exist."""
+    """Follows the layer's own start and `starts` random ones until they settle or LIMIT steps have passed. What it says
+    about fixed points is what those starts met: others may exist."""
     checks.whole("K", K, 0)
     n, D = z.shape[0], gamma.shape[0]
     y, path, moved = torch.cat([spin(z).unsqueeze(0), random_starts(n, D, starts, seed).to(z)]), [spin(z)], []

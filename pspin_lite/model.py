@@ -63,6 +63,8 @@ class Coupling(Protocol):
 class Attractor(nn.Module):
     """Second half of a block: [B,T,D] -> [B,T,D], no state."""
 
+    gate = "sigmoid"  # variants have others
+
     def __init__(self, cfg: PSpinConfig):
         super().__init__()
         self.cfg = cfg
@@ -76,11 +78,13 @@ class Attractor(nn.Module):
         z = self.w_ext(x)  # Eq. spin-drive
         gamma, K = self.gamma().to(z.dtype), self.cfg.micro_steps  # z is 16 bits under autocast
         if not self.cfg.implicit:
-            return self.w_down(attractor.unrolled(z, self.w_int.quantized().to(z.dtype), gamma, K))
-        packed = self.w_int.packed_for_kernels() if backends.choose("auto", z) == "triton" else None
+            return self.w_down(attractor.unrolled(z, self.w_int.quantized().to(z.dtype), gamma, K, self.gate))
+        kernels = self.gate == "sigmoid" and backends.choose("auto", z) == "triton"
+        packed = self.w_int.packed_for_kernels() if kernels else None
         w_int = (self.w_int.quantized() if packed is None else self.w_int.weight).to(z.dtype)
         backend = "torch" if packed is None else "triton"
-        return self.w_down(attractor.equilibrium(z, w_int, gamma, K, self.cfg.tol, backend, self.report, packed))
+        y = attractor.equilibrium(z, w_int, gamma, K, self.cfg.tol, backend, self.report, packed, self.gate)
+        return self.w_down(y)
 
     def gamma(self) -> Tensor:
         return 0.5 * torch.tanh(self.gamma_param)  # Eq. spin-gamma

@@ -170,6 +170,7 @@ class AblationBlock(nn.Module):
         self.norm_mlp = nn.RMSNorm(cfg.width, EPS)
         if cfg.mlp == "attractor":  # has the name by which attractors are found and measured
             self.attractor = Attractor(cfg) if cfg.ternary else DenseAttractor(cfg)
+            self.attractor.gate = getattr(cfg, "nonlinearity", "tanh sigmoid").split()[1]
         else:
             self.mlp = Spin(cfg) if cfg.mlp == "spin" else SwiGLU(cfg)
 

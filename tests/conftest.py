@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from pathlib import Path
 
@@ -13,6 +15,29 @@ from helpers import data_files
 import pspin_lite
 
 LONG = ("test_kernels_compile.py", "test_book.py", "test_browser.py", "test_types.py")  # a test takes 10 s and more
+
+CHIP = os.environ.get("PSPIN_CHIP")  # "sm_80": kernels are compiled for that chip, and the emulator executes them
+
+
+def pytest_configure(config):
+    if CHIP:
+        os.environ["PSPIN_KERNELS"] = "compile"
+        os.environ.pop("TRITON_INTERPRET", None)
+        gc.disable()  # kernels, once parsed, are millions of objects: looking at all of them again and again takes long
+        from pspin_lite.tools.emulator.driver import chip
+
+        config.chip = contextlib.ExitStack()
+        config.chip.enter_context(chip(CHIP))
+
+
+def pytest_unconfigure(config):
+    if CHIP:
+        config.chip.close()
+
+
+def pytest_sessionfinish():
+    if CHIP:
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -48,28 +48,33 @@ def test_equilibrium_runs_the_unrolled_steps_on_any_shape(n, D, steps, seed):
 
 
 @pytest.mark.eq("spin-slopes")
-def test_slopes_are_derivatives():
+@pytest.mark.parametrize("gate", attractor.GATES)
+def test_slopes_are_derivatives(gate):
     h = spin_inputs(5, 6)[0].requires_grad_()
-    (by_autograd,) = torch.autograd.grad(attractor.spin(h).sum(), h)
-    u, g = h.detach().chunk(2, -1)
-    acts = torch.cat([u.tanh(), g.sigmoid()], -1)
-    assert error(attractor.slopes_(acts, attractor.spin(h.detach())), by_autograd) < 1e-12
+    u, g = h.chunk(2, -1)
+    y = u.tanh() * getattr(g, gate)()
+    assert error(attractor.spin(h, gate), y) < 1e-15
+    (by_autograd,) = torch.autograd.grad(y.sum(), h)
+    assert error(torch.cat(attractor.slopes(h.detach(), gate), -1), by_autograd) < 1e-12
 
 
 @pytest.mark.eq("neumann", "spin-grad")
-@pytest.mark.parametrize("steps", [1, 2, 5, 40])
-def test_gradient_is_the_papers_series(steps):
+@pytest.mark.parametrize(
+    ("steps", "gate"), [(1, "sigmoid"), (2, "sigmoid"), (5, "sigmoid"), (40, "sigmoid"), (3, "tanh")]
+)
+def test_gradient_is_the_papers_series(steps, gate):
     # Independently: the Jacobian at H_K as a matrix, K + 1 terms of the series added up, token by token.
     z, w_int, gamma = spin_inputs(4, 6)
     D = len(gamma)
     dy = torch.randn(4, D, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     args = [x.clone().requires_grad_() for x in (z, w_int, gamma)]
-    y = equilibrium(*args, steps)
+    y = equilibrium(*args, steps, gate=gate)
     y.backward(dy)
 
-    before = unrolled(z, w_int, gamma, steps - 1)
+    before = unrolled(z, w_int, gamma, steps - 1, gate)
     u, g = (z + (gamma * before) @ w_int.T).chunk(2, -1)  # H_K
-    phi_u, phi_g = (1 - u.tanh() ** 2) * g.sigmoid(), u.tanh() * g.sigmoid() * (1 - g.sigmoid())
+    opened, slope = (g.tanh(), 1 - g.tanh() ** 2) if gate == "tanh" else (g.sigmoid(), g.sigmoid() * (1 - g.sigmoid()))
+    phi_u, phi_g = (1 - u.tanh() ** 2) * opened, u.tanh() * slope
     dz, dw, dgamma = torch.zeros_like(z), torch.zeros_like(w_int), torch.zeros_like(gamma)
     for t in range(4):
         J = (phi_u[t, :, None] * w_int[:D] + phi_g[t, :, None] * w_int[D:]) * gamma
@@ -88,8 +93,11 @@ def test_gradient_is_the_papers_series(steps):
 def test_converged_gradient_is_exact():
     # Against autograd through the steps, against the solved linear system, and against finite differences.
     inputs = spin_inputs(3, 5)
-    expected = with_grads(lambda *x: unrolled(*x, 80), inputs)
-    assert_same(with_grads(lambda *x: equilibrium(*x, 80), inputs), expected, 1e-9)
+    for gate in attractor.GATES:
+        expected = with_grads(lambda *x, gate=gate: unrolled(*x, 80, gate), inputs)
+        assert_same(with_grads(lambda *x, gate=gate: equilibrium(*x, 80, gate=gate), inputs), expected, 1e-9)
+        stopped = with_grads(lambda *x, gate=gate: equilibrium(*x, 80, tol=1e-12, gate=gate), inputs)
+        assert_same(stopped, expected, 1e-9)
 
     z, w_int, gamma = inputs
     y = unrolled(z, w_int, gamma, 80)
@@ -238,6 +246,8 @@ def test_peak_memory_does_not_depend_on_steps():
         (dict(tol=math.nan), ["tol", "nan"]),
         (dict(tol="1e-3"), ["tol", "1e-3"]),
         (dict(backend="gpu"), ["backend", "gpu", "auto, torch, triton"]),
+        (dict(gate="relu"), ["gate", "relu", "sigmoid, tanh"]),
+        (dict(gate="tanh", backend="triton"), ["gate", "tanh", "triton", "kernels"]),
     ],
     ids=str,
 )

@@ -133,16 +133,23 @@ def test_gradient_error_is_that_of_equilibrium(K):
     assert errors[-1] == pytest.approx(expected.item(), rel=1e-4)
 
 
-def test_jacobian_and_large_radius():
+@pytest.mark.parametrize("gate", attractor.GATES)
+def test_jacobian_and_large_radius(gate):
     z, w_int, gamma = fp.random_map(0.5, 3.0, D=60, n=3)
-    y = attractor.unrolled(z, w_int, gamma, 100)
-    J = fp.jacobian(y, z, w_int, gamma)
+    y = attractor.unrolled(z, w_int, gamma, 100, gate)
+    J = fp.jacobian(y, z, w_int, gamma, gate)
     for t in range(3):
-        by_autograd = torch.autograd.functional.jacobian(lambda x, t=t: attractor.step(x, z[t], w_int, gamma), y[t])
+        by_autograd = torch.autograd.functional.jacobian(
+            lambda x, t=t: attractor.step(x, z[t], w_int, gamma, gate), y[t]
+        )
         assert torch.allclose(J[t], by_autograd)
-    exact = fp.spectral_radius(y, z, w_int, gamma, exact=True)
+    assert (torch.linalg.matrix_norm(J, 2) < fp.lipschitz_bound(w_int, gamma)).all()
+    exact = fp.spectral_radius(y, z, w_int, gamma, exact=True, gate=gate)
     assert exact.numpy() == pytest.approx(torch.linalg.eigvals(J).abs().amax(-1).numpy())
-    assert fp.spectral_radius(y, z, w_int, gamma, 400).numpy() == pytest.approx(exact.numpy(), rel=0.03)
+    assert fp.spectral_radius(y, z, w_int, gamma, 400, gate=gate).numpy() == pytest.approx(exact.numpy(), rel=0.03)
+    changes = fp.residuals(z, w_int, gamma, 3, gate)
+    before, after = (attractor.unrolled(z, w_int, gamma, k, gate) for k in (2, 3))
+    assert changes[-1] == pytest.approx(((after - before).norm() / after.norm()).item())
 
 
 def test_unstable_fixed_points_are_followed():
@@ -175,6 +182,7 @@ def test_gradient_error_by_each_reference():
         expected = fp.relative(gradient, fp.drive_gradient(function, layer, steps, dy))
         assert fp.gradient_error(*layer, 2, against, dy) == pytest.approx(expected, rel=1e-6), against
         assert fp.gradient_error(*layer, 40, against) < 1e-9
+        assert 1e-4 < fp.gradient_error(*layer, 2, against, gate="tanh") != fp.gradient_error(*layer, 2, against)
     assert fp.gradient_error(*layer, 2) == fp.gradient_error(*layer, 2, "converged"), "the direction is always the same"
     assert fp.gradient_error(*layer, 2, "steps", dy) != pytest.approx(
         fp.gradient_error(*layer, 2, "fixed point", dy), rel=0.01

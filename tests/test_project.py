@@ -92,7 +92,7 @@ def imports(*paths: Path) -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names.add(node.module.partition(".")[0])
-    ours = {"pspin_lite", "pspin_kernels", *(path.stem for path in (ROOT / "tests").glob("*.py"))}
+    ours = {"pspin_lite", "pspin_kernels", *(path.stem for path in (ROOT / "tests").rglob("*.py"))}
     return names - set(sys.stdlib_module_names) - ours
 
 

@@ -28,6 +28,7 @@ MENDED = [
     dict(gate="spread"),
     dict(gate="spread", norm_qk=True, norm_state=True, output_gate=True, convolution="silu", mlp="swiglu"),
     dict(mixer_gain=0.5, down_gain=2.0),
+    *(dict(nonlinearity="tanh tanh", ternary=ternary, implicit=ternary) for ternary in (True, False)),
 ]
 
 
@@ -208,7 +209,8 @@ def test_attractors_are_found_and_measured():
         (lambda: ablation(mlp="gelu"), ["mlp", "gelu", "swiglu"]),
         (lambda: ablation(ternary=2), ["ternary", "2"]),
         (lambda: ablation(mixer="attention", width=30), ["heads", "even"]),
-        (lambda: variant(nonlinearity="tanh tanh"), ["nonlinearity", "tanh tanh", "attractor"]),
+        (lambda: variant(nonlinearity="tanh silu"), ["nonlinearity", "tanh silu", "attractor"]),
+        (lambda: variant(norm_down=True), ["norm_down", "attractor", "spin"]),
         (lambda: variant(mixer="attention", norm_qk=True), ["mixer", "attention", "state space"]),
         (lambda: variant(convolution="long"), ["convolution", "long", "silu"]),
         (lambda: ps.footprint(ablation()), ["cfg", "AblationConfig"]),

@@ -6,7 +6,6 @@ tenth of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from ..attractor import spin, step
 from ..fixed_points import SHOWN, Examination, distinct, examine, jacobian, random_map, spectral_radius, two_spins
-from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY
+from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, SKY
 from .figures.live import LiveFigure, Panel
 
 SIZE = (7.4, 3.3)
@@ -28,8 +27,8 @@ SPINS = Panel(LEFT, "six spins of the first token", "step n", "y", **STEPS, **UN
 PORTRAIT = Panel(
     LEFT,
     "green: the layer, grey: other starts",
-    "spin 1, unchanged on blue (● attracts)",
-    "spin 2, unchanged on orange",
+    "spin 1",
+    "spin 2",
     xlim=(-1, 1),
     xticks=(-1, 0, 1),
     **UNIT,
@@ -37,8 +36,6 @@ PORTRAIT = Panel(
 RESIDUAL = Panel(RIGHT, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
 PAIR = replace(RESIDUAL, title="residual of the layer's steps")  # of two spins, without tokens
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
-ROUNDING = (15, -8.3)  # where it is named
-NAMED = 13  # after how many steps a line bears its name
 CELLS = 41  # points on each axis, between which nullclines are drawn
 
 
@@ -67,14 +64,11 @@ def beside(K: int) -> float:
     return K + 0.8 if K < SHOWN else K - 0.8
 
 
-def _common(panels: tuple[Panel, Panel], found: Examination, K: int, first: str = "") -> LiveFigure:
-    """The second panel: residuals. first: name of the first token's line."""
+def _common(panels: tuple[Panel, Panel], found: Examination, K: int) -> LiveFigure:
+    """The second panel: residuals."""
     figure = LiveFigure(SIZE, panels)
-    for t, changes in enumerate(_log(found.residual).T):
-        how = dict(colour=RED, width=2) if first and t == 0 else dict(colour=BLUE, width=1.2, opacity=0.6)
-        figure.add_line(1, np.arange(1, SHOWN + 1), changes, **how)
-    if first and np.isfinite(height := _log(found.residual)[NAMED, 0]):
-        figure.add_text(1, NAMED + 1, min(height + 1.2, 1), first, RED)
+    for changes in _log(found.residual).T:
+        figure.add_line(1, np.arange(1, SHOWN + 1), changes, BLUE, width=1.2, opacity=0.6)
     figure.add_line(1, [K, K], [-9, 1], GREY, width=1, dashes=True)
     figure.add_text(1, beside(K), 1, "K", GREY)
     return figure
@@ -113,21 +107,17 @@ def numbers(found: Examination, K: int) -> dict[str, object]:
     }
 
 
-def draw_map(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, first: str = "") -> tuple[LiveFigure, dict[str, object]]:
-    """Any map: spins of the first token, residuals of all. first: its name."""
-    found = examine(z, w_int, gamma, K)
-    figure = _common((SPINS, RESIDUAL), found, K, first)
-    if z.dtype == torch.float32:
-        figure.add_text(1, *ROUNDING, "float32 rounding", GREY)
-    for i, colour in zip(range(min(6, gamma.shape[0])), CYCLE, strict=False):
+def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
+    """32 random spins: six of the first token, and the residuals of all tokens."""
+    z, w_int, damping = random_map(gamma, scale)
+    found = examine(z, w_int, damping, K)
+    figure = _common((SPINS, RESIDUAL), found, K)
+    figure.add_line(1, [0, SHOWN], [-2, -2], GREY, width=1.2)  # what the notebook asks for
+    for i, colour in zip(range(6), CYCLE, strict=False):
         figure.add_line(0, np.arange(SHOWN + 1), found.path[:, 0, i], colour)
     figure.add_line(0, [K, K], [-1, 1], GREY, width=1, dashes=True)
     figure.add_text(0, beside(K), 1, "K", GREY)
     return figure, numbers(found, K)
-
-
-def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
-    return draw_map(*random_map(gamma, scale), K)
 
 
 def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
@@ -138,16 +128,3 @@ def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveF
     shown = portrait(figure, 0, z, w_int, damping, K)
     more = {"fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract"}
     return figure, more | numbers(found, K)
-
-
-def draw_layer(
-    z: Tensor, w_int: Tensor, gamma: Tensor, tokens: int = 4, first: str = ""
-) -> Callable[..., tuple[LiveFigure, dict]]:
-    """A function of K and of a factor on the couplings, for a layer's first few tokens; `first` is what the line of the
-    first one is called."""
-    z = z[:tokens]
-
-    def draw(K: int, times: float) -> tuple[LiveFigure, dict[str, object]]:
-        return draw_map(z, times * w_int, gamma, K, first)
-
-    return draw

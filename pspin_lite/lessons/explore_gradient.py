@@ -23,7 +23,8 @@ from .figures.live import LiveFigure, Panel
 
 MOST = 20  # steps and products shown
 SCALES = (2.0, 3.0, 4.0, 6.0)
-PLACES = (0.125, 0.17, 0.355, 0.69), (0.635, 0.17, 0.355, 0.69)
+SIZE = (7.4, 3.3)
+PLACES = (0.12, 0.17, 0.345, 0.69), (0.63, 0.17, 0.345, 0.69)
 AXES = dict(xlim=(0, MOST), xticks=(0, 5, 10, 15, 20), ylim=(-7, 1), yticks=(-6, -4, -2, 0))
 DECADES = dict(yticklabels=("1e-6", "1e-4", "0.01", "1"))
 AGAINST = "relative error of the gradient"
@@ -69,7 +70,7 @@ def draw_errors(scales: Sequence[float] = SCALES) -> Callable[..., tuple[LiveFig
         radius, table = known[scale]
         count, here = np.arange(MOST + 1), table[steps - 1, products]
         kept = (STEPS, products), (PRODUCTS, steps)
-        figure = LiveFigure((9.4, 3.3), tuple(replace(panel, title=panel.title.format(n)) for panel, n in kept))
+        figure = LiveFigure(SIZE, tuple(replace(panel, title=panel.title.format(n)) for panel, n in kept))
         lines = (count[1:], table[:-1, products], steps), (count, table[steps - 1, :-1], products)
         for panel, (x, values, chosen) in enumerate(lines):
             rule = radius ** (np.minimum(count, kept[panel][1]) + 1.0)  # the smaller count decides
@@ -120,7 +121,7 @@ def answers(feedback: float, drives: np.ndarray, steps: int = 2000) -> tuple[np.
 
 def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, object]]:
     """Left all fixed points (dashed: they repel), the answer and its tangent; right the gradient over the drive."""
-    figure = LiveFigure((9.4, 3.3), (BRANCHES, ANSWER))
+    figure = LiveFigure(SIZE, (BRANCHES, ANSWER))
     y = np.tanh(np.linspace(-4, 4, 241))
     drives, repels = np.arctanh(y) - feedback * y, feedback * (1 - y**2) > 1
     inside = np.abs(drives) <= 1

@@ -177,9 +177,7 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
     title, place = f"steps until half the tokens settle to {100 * SETTLED:g}%", (0.625, 0.17, 0.355, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
-    steps = Panel(
-        place, title, "layer", "steps (○: trained model)", **axis, yticklabels=("0", "10", "20", "30", "more")
-    )
+    steps = Panel(place, title, "layer", "steps", **axis, yticklabels=("0", "10", "20", "30", "more"))
 
     ends = _apart({factor: grid[max(k for k, f in grid if f == factor), factor].bits for factor in factors}, high - low)
 
@@ -200,6 +198,7 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
         for layer, count in enumerate(now.steps):
             figure.add_line(1, [layer, layer], [0, count or 36], RED, width=12)
         figure.add_line(1, range(layers), [k or 36 for k in before.steps], GREY, width=0, dot=5, filled=False)
+        figure.add_text(1, (layers - 1) / 2, 34, "○: the model as it is", GREY)
         same = next((i for i, (a, b) in enumerate(zip(now.text, before.text, strict=False)) if a != b), None)
         return figure, {
             "bits per byte": f"{now.bits:.3f}",

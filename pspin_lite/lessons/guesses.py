@@ -1,13 +1,8 @@
-"""Results that readers of notebooks 01 and 02 guess first, so that the cell of a guess does not spell it out."""
+"""Results that readers of notebook 02 guess first, so that the cell of a guess does not spell it out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-
-def break_even(head_width: int) -> float:
-    """Tokens after which keys and values, 2 T D numbers, are more than a state of D d."""
-    return head_width / 2
 
 
 def unfused_over_fused(C: int, d: int) -> float:

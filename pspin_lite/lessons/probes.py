@@ -22,8 +22,6 @@ from torch.nn import functional as F
 from ..data.sequences import Packed
 from ..language_model import LanguageModel
 
-LETTERS = list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-
 
 def leaks(passages: Sequence[np.ndarray], splits: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[float]:
     """For each split, two masks (validation, training) over the documents: per cent of the validation's passages that
@@ -99,22 +97,12 @@ def bits_of(model: LanguageModel, tokens: Tensor, targets: Tensor) -> np.ndarray
 def bits_by_context(
     model: LanguageModel, tokens: Tensor, targets: Tensor, places: Sequence[int], lengths: Iterable[int]
 ) -> dict:
-    """length -> mean bits of the targets at `places`, predicted from no more than so many tokens before them."""
+    """length -> bits [B, places] of the targets at `places`, predicted from no more than so many tokens before them."""
     wanted, result = targets[:, places].reshape(-1, 1), {}
     for length in lengths:
         cut = torch.stack([tokens[:, p - length + 1 : p + 1] for p in places], 1).flatten(0, 1)
-        result[length] = float(bits_of(model, cut, wanted.expand(-1, length))[:, -1].mean())
+        result[length] = bits_of(model, cut, wanted.expand(-1, length))[:, -1].reshape(len(tokens), -1)
     return result
-
-
-def places_in_words(text: np.ndarray) -> np.ndarray:
-    """[B,T] bytes -> which letter of its word each is, from 1; 0 for what is no letter."""
-    letter = np.isin(text, LETTERS)
-    places, running = np.zeros(text.shape, int), np.zeros(len(text), int)
-    for t in range(text.shape[1]):
-        running = np.where(letter[:, t], running + 1, 0)
-        places[:, t] = running
-    return places
 
 
 @torch.no_grad()

@@ -12,8 +12,8 @@ within a percent. The presets' contexts are cut to 128 tokens: it is what makes 
 cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13;
 "presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them. The groups
-"living-" and "repair-" are those of the second study (docs/second_study.md), with bytes and with subwords: what brings
-the MLP to life, and what else has to be mended.
+"living-", "steps-" and "repair-" are those of the second study (docs/second_study.md), with bytes and with subwords:
+what brings the MLP to life, what its steps are worth then, and what else has to be mended.
 
 Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
@@ -91,6 +91,23 @@ def _living(group: str, base: PSpinConfig, inner: int) -> tuple[Arm, ...]:
     return tuple(
         Arm(name, says, cfg, f"{group}/{first[name]}" if first.get(name) in had else None)
         for name, (says, cfg) in made.items()
+    )
+
+
+def _steps(group: str, base: PSpinConfig, wide: int) -> tuple[Arm, ...]:
+    """The recurrence on a layer that speaks, tanh(u) tanh(g): with K steps at the size of `base`, and without any, as
+    narrow as it is with them, or so wide that it does as much arithmetic as K = 5."""
+    living = dict(nonlinearity="tanh tanh")
+    made = {
+        "k5": ("tanh(u) tanh(g), K = 5", _variant(base, **living)),
+        "k1": ("tanh(u) tanh(g), K = 1", _variant(base, **living, micro_steps=1)),
+        "narrow": ("tanh(u) tanh(g), as wide as with steps, without them", _variant(base, **living, mlp="spin")),
+        "wide": ("tanh(u) tanh(g), the arithmetic of K = 5", _variant(base, **living, mlp="spin", inner=wide)),
+        "k5-unrolled": ("tanh(u) tanh(g), K = 5, autograd through them", _variant(base, **living, implicit=False)),
+        "k2": ("tanh(u) tanh(g), K = 2", _variant(base, **living, micro_steps=2)),
+    }
+    return tuple(
+        Arm(name, says, cfg, f"{group}/k5" if name == "k5-unrolled" else None) for name, (says, cfg) in made.items()
     )
 
 
@@ -185,6 +202,8 @@ def _second_groups() -> dict[str, tuple[Arm, ...]]:
     return {
         "living-bytes": _living("bytes-1", in_bytes, 486),
         "living-subwords": _living("subwords-1", in_subwords, 464),
+        "steps-bytes": _steps("steps-bytes", in_bytes, 1182),
+        "steps-subwords": _steps("steps-subwords", in_subwords, 1228),
         "repair-bytes": _repair(in_bytes, 485, 527),
         "repair-subwords": _repair(in_subwords, 462, 486),
     }

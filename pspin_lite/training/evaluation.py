@@ -124,13 +124,14 @@ def attractors(model: LanguageModel, tokens: Tensor, sample: int = 64) -> dict[s
         for module, layer in zip(
             fixed_points.attractors(model), fixed_points.layers(model, tokens, sample), strict=True
         ):
-            K = module.cfg.micro_steps
-            radius = fixed_points.spectral_radius(attractor.unrolled(*layer, K), *layer, iterations=24)
-            changes = fixed_points.residuals(*layer, K)
+            K, gate = module.cfg.micro_steps, module.gate
+            y = attractor.unrolled(*layer, K, gate)
+            radius = fixed_points.spectral_radius(y, *layer, iterations=24, gate=gate)
+            changes = fixed_points.residuals(*layer, K, gate)
             values = dict(
                 radius=radius.max().item(),
                 residual=changes[-1].item() if len(changes) else 0.0,
-                gradient_error=fixed_points.gradient_error(*layer, K),
+                gradient_error=fixed_points.gradient_error(*layer, K, gate=gate),
                 zeros_ext=_zeros(module.w_ext.quantized()),
                 zeros_int=_zeros(module.w_int.quantized()),
                 gamma=layer.gamma.abs().mean().item(),

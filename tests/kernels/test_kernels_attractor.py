@@ -1,11 +1,11 @@
 """The attractor's and the ternary product's kernels against the float64 reference: values, every gradient, early
-stopping token by token. Through Triton's interpreter, or compiled where there is a GPU.
+stopping token by token. Through Triton's interpreter, compiled where there is a GPU, or emulated (PSPIN_CHIP=sm_80).
 
 Tolerances, relative to the largest entry (rounding units: float32 6e-8, float16 5e-4, bfloat16 4e-3):
     float32   2e-6   sums of up to 136 terms in another order than the reference's: a few units; measured up to 4e-7
     float16   4e-3   inputs are rounded before both see them; spins, V, acts and dA are stored in 16 bits, one rounding
                      unit each, and the map shrinks earlier errors: less than ten units; measured up to 1e-3
-    bfloat16  3e-2   the same with units eight times as large; only on a GPU
+    bfloat16  3e-2   the same with units eight times as large; not interpreted
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from pspin_lite.tools import measure
 # pspin_lite.tools.measure imports triton (through torch): kernels that are interpreted must work after that, too.
 kernels = pytest.importorskip("pspin_kernels.attractor", reason="Triton is published for Linux only")
 import pspin_kernels  # noqa: E402
-from pspin_kernels import attractor_forward, runtime  # noqa: E402
+from pspin_kernels import attractor_forward  # noqa: E402
 from pspin_kernels import ternary as packed_ternary  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-DEVICE = "cpu" if runtime.INTERPRETED else "cuda"
-pytestmark = [] if runtime.INTERPRETED else [pytest.mark.gpu]
+MODE, _ = backends.triton_mode()
+DEVICE = "cuda" if MODE == "compiled" else "cpu"
+pytestmark = [pytest.mark.gpu] if MODE == "compiled" else []
 TOLERANCE = {torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-DTYPES = [torch.float32, torch.float16] if runtime.INTERPRETED else [torch.float32, torch.float16, torch.bfloat16]
+DTYPES = [torch.float32, torch.float16] if MODE == "interpreted" else [torch.float32, torch.float16, torch.bfloat16]
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
 
 

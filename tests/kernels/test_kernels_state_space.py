@@ -1,5 +1,6 @@
 """The state-space kernels, both forms, every output and every gradient, against the float64 recurrence. Through
-Triton's interpreter on a CPU; where there is a GPU the very same tests run compiled (`pytest -m gpu`)."""
+Triton's interpreter on a CPU; where there is a GPU the very same tests run compiled (`pytest -m gpu`), and with
+PSPIN_CHIP=sm_80 or sm_90 they run compiled and emulated."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from pspin_kernels import state_space as kernels  # noqa: E402
 
 DEVICE = "cuda" if MODE == "compiled" else "cpu"
 # The interpreter would multiply the bit patterns of bfloat16: there the package refuses it, which REFUSED is about.
-SIXTEEN_BITS = [torch.float16, torch.bfloat16] if MODE == "compiled" else [torch.float16]
-REFUSED = [] if MODE == "compiled" else [(dict(dtype=torch.bfloat16), ["backend", "bfloat16", "bit patterns"])]
+SIXTEEN_BITS = [torch.float16] if MODE == "interpreted" else [torch.float16, torch.bfloat16]
+REFUSED = [] if MODE != "interpreted" else [(dict(dtype=torch.bfloat16), ["backend", "bfloat16", "bit patterns"])]
 pytestmark = [pytest.mark.gpu] if MODE == "compiled" else []
 FORMS = ["walk", "parallel"]
 NAMES = ["dq", "dk", "dv", "dg", "dstate"]
@@ -57,21 +58,23 @@ HALF = [
 ]
 
 
-def run(inputs, chunk, form, module=kernels):
+def run(inputs, chunk, form, module=kernels, arrange=lambda x: x):
     def function(*x):
-        q, k, v, g, state = (y.to(DEVICE) for y in x)
-        return tuple(y.cpu() for y in module.chunked(q, k, v, g, state, chunk, form))
+        q, k, v, g, state = (arrange(y.to(DEVICE)) for y in x)
+        return tuple(arrange(y).cpu() for y in module.chunked(q, k, v, g, state, chunk, form))
 
     return with_grads(function, inputs)
 
 
-def agrees(case, form, dtype=torch.float32, module=kernels):
-    """Raises unless outputs and gradients are those of the recurrence in float64 on the same numbers."""
+def agrees(case, form, dtype=torch.float32, module=kernels, seed=0, resets=(), arrange=lambda x: x):
+    """Raises unless outputs and gradients are those of the recurrence in float64 on the same numbers. resets: tokens
+    that forget all before them. arrange: the same tensor, laid out in another way."""
     *dims, chunk, decay = case
-    inputs = ssm_inputs(*dims, decay, dtype=dtype)
+    inputs = ssm_inputs(*dims, decay, dtype=dtype, seed=seed)
     inputs[4] = inputs[4].float()
+    inputs[3][:, list(resets)] = -math.inf
     expected = with_grads(recurrent, [x.double() for x in inputs])
-    actual = run(inputs, chunk, form, module)
+    actual = run(inputs, chunk, form, module, arrange)
     assert (actual["output 0"].dtype, actual["output 1"].dtype) == (dtype, torch.float32)
     # Below 1e-30, that is exp(-100), float32 has few digits or none; tested as absolute error.
     floor = {name: torch.full((1,), 1e-30).double() for name in expected}

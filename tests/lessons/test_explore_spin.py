@@ -37,6 +37,15 @@ def test_it_settles_or_swings(coupling, gamma, settles):
     assert abs(last[2] - last[0]) < 1e-2, "what does not settle goes back and forth"
 
 
+@pytest.mark.parametrize(
+    ("coupling", "ending", "slope"),
+    [(-2, "Settled at step 25", "−0.77"), (-2.25, "Settles slowly", "−0.89"), (-2.5, "Never settles", "−1.02")],
+)
+def test_the_titles_say_how_it_ends(coupling, ending, slope):
+    left, right = explore_spin.draw_spin(coupling, 0.5)[0].panels
+    assert (left.title, right.title) == (ending, f"Slope at the crossing: {slope}")
+
+
 def test_the_way_stays_on_the_curve():
     figure, _ = explore_spin.draw_spin(-3, 0.4)
     way = figure.lines[-2]
@@ -55,7 +64,8 @@ def test_the_fixed_point_stays_where_it_is(coupling, gamma):
 
 
 def test_it_is_live_on_a_page_without_a_kernel():
-    controls = dict(coupling=ipw.IntSlider(1, -6, 6), gamma=ipw.FloatSlider(0.5, min=0, max=0.5, step=0.1))
+    coupling = ipw.FloatSlider(-2, min=-3, max=1, step=0.25)
+    controls = dict(coupling=coupling, gamma=ipw.FloatSlider(0.5, min=0.1, max=0.5, step=0.1))
     spec = live.specify(explore_spin.draw_spin, controls)
     assert spec["form"] == "frames"
-    assert len(spec["frames"]) == 78
+    assert len(spec["frames"]) == 85

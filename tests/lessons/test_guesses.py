@@ -7,12 +7,6 @@ import pytest
 from pspin_lite.lessons import guesses
 
 
-def test_a_cache_outgrows_the_state():
-    D, d = 704, 88
-    T = guesses.break_even(d)
-    assert pytest.approx(d * D) == T * 2 * D
-
-
 def test_bytes_of_one_token():
     """C = d = 1: scores 3, mask 2, product 3, use 3; fused q, k, v, g, o."""
     assert guesses.unfused_over_fused(1, 1) == pytest.approx(11 / 5)

@@ -1,4 +1,4 @@
-"""Measurements of notebooks 09 and 10: leaks, counting models against a dictionary, cut contexts, words, gates."""
+"""Measurements of notebooks 09 and 10: leaks, counting models against a dictionary, cut contexts, gates."""
 
 from __future__ import annotations
 
@@ -68,11 +68,6 @@ def test_leaks_are_shares_of_passages():
     assert probes.leaks(passages, [(first, last)]) == pytest.approx([25]), "the second document is in neither"
 
 
-def test_places_in_words():
-    text = np.frombuffer(b"We the people,1a", np.uint8)[None]
-    assert probes.places_in_words(text).tolist() == [[1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 0, 0, 1]]
-
-
 @pytest.fixture(scope="module")
 def model():
     torch.manual_seed(0)
@@ -84,10 +79,11 @@ def test_a_cut_context_sees_nothing_earlier(model):
     targets = tokens.roll(-1, 1)
     whole = probes.bits_of(model, tokens, targets)
     assert whole.mean() * np.log(2) == pytest.approx(model.loss(tokens, targets).item(), rel=1e-5)
-    found = probes.bits_by_context(model, tokens, targets, [9], [1, 10])
-    assert found[10] == pytest.approx(whole[:, 9].mean(), rel=1e-4), "all there is"
-    alone = probes.bits_of(model, tokens[:, 9:10], targets[:, 9:10])
-    assert found[1] == pytest.approx(alone.mean(), rel=1e-4)
+    found = probes.bits_by_context(model, tokens, targets, [9, 12], [1, 10])
+    assert found[10][:, 0] == pytest.approx(whole[:, 9], rel=1e-6), "all there is"
+    assert found[10][:, 1] != pytest.approx(whole[:, 12], rel=1e-6), "three tokens are cut off"
+    alone = probes.bits_of(model, tokens[:, 12:13], targets[:, 12:13])
+    assert found[1][:, 1:] == pytest.approx(alone, rel=1e-4)
 
 
 def test_gates_keep_what_their_products_say(model):

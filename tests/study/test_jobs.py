@@ -75,6 +75,10 @@ def test_arms_have_the_same_number_of_parameters(group):
         assert sizes.pop("no-mlp") < 0.65 * whole
     if "k0" in sizes:
         assert sizes.pop("k0") == pytest.approx(0.64 * whole, rel=0.01)
+    if group.startswith("steps-"):
+        assert sizes.pop("narrow") < 0.8 * whole < 1.4 * whole < sizes.pop("wide")
+        arithmetic = {name: jobs.flops_a_step(networks.arm(group, name).cfg) for name in ("wide", "k5")}
+        assert arithmetic["wide"] == pytest.approx(arithmetic["k5"], rel=0.001)
     for name, size in sizes.items():
         of_another_depth = (group.partition("-")[0], name) == ("subwords", "transformer")
         assert size == pytest.approx(whole, rel=0.035 if of_another_depth else 0.01), name

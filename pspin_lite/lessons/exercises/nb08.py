@@ -64,16 +64,27 @@ def grade_steps(answer) -> None:
         assert after.attractor > after.head
 
 
-def cache_to_state(pspin, transformer, text_bytes: float, bytes_per_token: float) -> float:
-    """Bytes of the Transformer's cache after a text, over bytes of the p-Spin state."""
-    cache = 2 * transformer.layers * transformer.kv_heads * transformer.head_width * text_bytes / bytes_per_token
-    return cache / (pspin.layers * pspin.heads * pspin.head_width**2)
+def longest(cfg, budget: int) -> int:
+    """The longest sequence, in whole chunks, of which the activations of all blocks take at most `budget` bytes."""
+    D, I, C, H, d = cfg.width, cfg.inner, cfg.chunk, cfg.heads, cfg.head_width
+    per_token = 3 * I + 3 * D + 2 * C * H + H + D * d / C + 2 * (3 * D + 1) + 2 * D
+    rounded_weights = 2 * D * I + 2 * I**2 + 2 * I
+    tokens = (budget / 4 / cfg.layers - rounded_weights) / per_token
+    return max(0, int(tokens // C)) * C
 
 
-def grade_cache(answer) -> None:
-    pspin, transformer = config.preset("byte-paper"), config.preset("transformer-paper")
-    expect("after 1,000 bytes, 4 to a token", answer(pspin, transformer, 1000, 4), 6144 * 250 / 247_808)
-    expect("after 10,000 bytes, 3.8 to a token", answer(pspin, transformer, 10_000, 3.8), 6144 / 3.8 * 1e4 / 247_808)
+def grade_longest(answer) -> None:
+    for name, T in (("byte-paper", 2048), ("byte-paper", 128), ("subword-paper", 1024)):
+        cfg = config.preset(name)
+        budget = cfg.layers * sum(costs.saved_bytes(cfg, tokens=T).values())
+        expect(f"tokens of {name} for {budget:,} bytes", answer(cfg, budget), T, 0)
+        expect(f"tokens of {name} for {budget - 1:,} bytes", answer(cfg, budget - 1), T - cfg.chunk, 0)
+    expect(
+        "tokens of byte-paper for 1 MiB, less than its rounded weights",
+        answer(config.preset("byte-paper"), 2**20),
+        0,
+        0,
+    )
 
 
 def mlp_width(layers: int, kv_heads: int, matrices: int) -> int:
@@ -116,9 +127,10 @@ EXERCISES = {
         "Per token: L * 2 I (3 D + 2 K I) against 2 D N. Count K up from 0 until the first is larger.",
     ),
     "8.4": Exercise(
-        grade_cache,
-        cache_to_state,
-        "For the Transformer the text has text_bytes / bytes_per_token tokens. The state does not grow with the text.",
+        grade_longest,
+        longest,
+        "Take the rounded weights from the budget of one block, divide what is left by the bytes per token, and round "
+        "down to whole chunks.",
     ),
     "8.5": Exercise(
         grade_mlp_width,

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from ... import attractor, fixed_points
 from .. import explore_attractor
-from . import BLUE, GREEN, GREY, ORANGE, SKY, styled
+from . import BLUE, GREEN, GREY, ORANGE, RED, SKY, styled
 from .live import LiveFigure, Panel
 
 OTHER = {"alone": (-0.35, -0.25)}  # where a second path of a portrait starts
@@ -132,3 +132,29 @@ def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, n
     below.set(xlabel="scale of the couplings", ylabel="tokens that\nsettle, %", ylim=(0, 105), yticks=[0, 50, 100])
     axes.set_title("Tokens stop settling where the largest radius, not the bound, passes 1", fontsize=12)
     return figure, shown
+
+
+@styled
+def tokens(changes: np.ndarray, K: int, settled: float) -> tuple[Figure, np.ndarray]:
+    """How a layer's tokens settle: the relative change in each step, [steps, tokens], the first token by name.
+
+    Array: the steps after which each token has settled, [tokens]."""
+    steps = np.arange(1, len(changes) + 1)
+    needed = 1 + (changes >= settled).sum(0)
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    axes = figure.subplots()
+    axes.semilogy(steps, changes[:, 1:], color=BLUE, lw=0.8, alpha=0.5)
+    axes.semilogy(steps, changes[:, 0], color=RED, lw=2.2)
+    axes.axhline(settled, color=GREY, lw=1, ls=":")
+    axes.axvline(K, color=GREY, lw=1, ls="--")
+    axes.text(K + 0.4, 0.9, f"K = {K}: the layer stops", color=GREY, va="top")
+    axes.text(len(steps) / 2.3, 0.85 * settled, f"settled: below {100 * settled:g}%", color=GREY, va="top")
+    at = len(steps) // 2
+    axes.text(steps[at], 1.5 * changes[at, 0], f"first byte, {needed[0]} steps", color=RED, va="bottom")
+    words = f"the other {len(needed) - 1},\n{needed[1:].min()} to {needed[1:].max()} steps"
+    axes.text(steps[at] + 3, 1e-5, words, color=BLUE, va="center")
+    axes.set(xlabel="step", ylabel="relative change of a token", xlim=(1, steps[-1]), ylim=(1e-7, 1))
+    count = int((needed <= K).sum())
+    verb = "has" if count == 1 else "have"
+    axes.set_title(f"When the layer stops, {count} of {len(needed)} tokens {verb} settled", fontsize=12)
+    return figure, needed

@@ -4,11 +4,11 @@ figure and what it shows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import log
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from .style import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, styled
 
@@ -18,15 +18,33 @@ def _title(axes: Axes, text: str, size: float = 12) -> None:
 
 
 @styled
-def bytes_per_token(years: Sequence[int], ratios: Sequence[float]) -> tuple[Figure, np.ndarray]:
-    """Bytes per token of each text against its year."""
-    figure = Figure(figsize=(7.0, 2.8), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(years, ratios, "o", color=BLUE, markersize=4)
-    axes.text(min(years), min(ratios), "one dot per speech, one vocabulary of 1,024", color=BLUE)
-    _title(axes, f"One tokenizer, {min(ratios):.1f} to {max(ratios):.1f} bytes per token")
-    axes.set(xlabel="year", ylabel="bytes per token", ylim=(min(2.0, min(ratios)), max(ratios) + 0.1))
-    return figure, np.array([years, ratios])
+def bytes_per_token(
+    years: Sequence[int], ratios: Sequence[float], bits: float, nats: float, marks: Mapping[str, float]
+) -> tuple[Figure, dict[str, np.ndarray | float]]:
+    """Left: bytes per token of each text against its year. Right: what a byte model's bits per byte are in nats per
+    token, by the ratio; a subword model's nats; where they meet, and the ratios of `marks`, which have names."""
+    figure = Figure(figsize=(7.6, 3.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(years, ratios, "o", color=BLUE, markersize=4)
+    left.text(min(years), 2.1, "one dot per speech,\n1,024 tokens", color=BLUE)
+    _title(left, f"One tokenizer: {min(ratios):.1f} to {max(ratios):.1f}", 11.5)
+    left.set(xlabel="year", ylabel="bytes per token", ylim=(2, max(ratios) + 0.1))
+    even, slope = nats / (bits * log(2)), bits * log(2)
+    ends = np.array([2.4, 5.2])
+    right.plot(ends, slope * ends, color=BLUE)
+    right.axhline(nats, color=ORANGE)
+    right.text(2.45, nats + 0.2, "byte model,\nconverted", color=BLUE, va="bottom")
+    right.text(ends[1], nats - 0.12, "subword model", color=ORANGE, ha="right", va="top")
+    right.plot(even, nats, "o", color="black", markersize=6)
+    for name, ratio in marks.items():
+        right.plot(ratio, slope * ratio, "o", color=BLUE)
+        low = ratio < 4  # where there is room: below the line, or above it
+        how = dict(ha="left", va="top") if low else dict(ha="right", va="bottom")
+        at, offset = (ratio, slope * ratio), (6, -2) if low else (-6, 2)
+        right.annotate(f"{name}: {slope * ratio:.2f}", at, offset, textcoords="offset points", fontsize=10, **how)
+    _title(right, f"Above {even:.2f}, subwords are ahead", 11.5)
+    right.set(xlabel="bytes per token", ylabel="nats per token", xlim=ends, ylim=(slope * ends[0], slope * ends[1]))
+    return figure, {"ratios": np.array([years, ratios]), "even": even}
 
 
 @styled
@@ -63,7 +81,7 @@ def leaks(
     right.legend(loc="upper right")
     right.grid(axis="x", visible=False)
     right.set_xticks(range(len(distances)), [str(n) for n in distances])
-    right.set(xlabel="years between two speeches", ylabel="passages shared, in all", ylim=(0, None))
+    right.set(xlabel="years between two speeches", ylabel="passages shared, summed over pairs", ylim=(0, None))
     return figure, {"shares": dict(shares), "shared": dict(shared)}
 
 
@@ -85,7 +103,7 @@ def packing(starts: Sequence[int], long: int, tokens: int) -> tuple[Figure, np.n
             axes.barh(row, end - a, left=a % tokens, height=0.75, label=None if name in labelled else name, **how)
             labelled.add(name)
             a = end
-    axes.set(xlabel="position in the ribbon", ylabel="window n", xlim=(0, tokens))
+    axes.set(xlabel=f"position in the ribbon, modulo {tokens}", ylabel="window n", xlim=(0, tokens))
     axes.set_yticks(range(len(starts)))
     axes.set_xticks(range(0, tokens + 1, max(1, tokens // 12)))
     axes.invert_yaxis()
@@ -109,18 +127,20 @@ def buffers(places: Callable[[int], Sequence[int]], every: int = 5) -> Callable[
     def draw(buffer: int) -> tuple[Figure, dict[str, str]]:
         order = np.asarray(places(buffer))
         at = np.arange(len(order))
-        figure = Figure(figsize=(5.6, 4.0))
+        figure = Figure(figsize=(6.0, 4.0))
         axes = figure.add_axes((0.14, 0.14, 0.82, 0.76))
         half = len(order) // 2  # a well-mixed first half draws half of its documents from the second
-        axes.add_patch(Rectangle((0, half), half, half, fc=GREY, alpha=0.15, lw=0))
-        axes.plot(at[::every], order[::every], "o", color=BLUE, markersize=2)
+        axes.fill_between([0, half], half, 2 * half, color=GREY, alpha=0.15, lw=0)
+        axes.text(0.02 * half, 2.02 * half, "grey: 2nd half of the stream, out early", color=GREY, va="bottom")
+        axes.plot(at[::every], order[::every], "o", color=BLUE, markersize=2, lw=0)
         axes.plot([0, len(order) - buffer], [buffer, len(order)], color=RED)
-        if buffer <= len(order) / 2:
-            axes.text(0.03 * len(order), 0.93 * len(order), "not read yet", color=RED, va="top")
+        if buffer <= len(order) / 6:  # room between the grey quarter and the line
+            axes.text(1.04 * half, 1.95 * half, "not read yet", color=RED, va="top")
         share = f"{100 * (order[:half] >= half).mean():.0f}"
         _title(axes, f"Buffer of {buffer:,}: the first half draws {share}% from the second half", 10)
         axes.set(xlabel="place in the shuffled stream", ylabel="place in the stream")
-        axes.set(xlim=(0, len(order)), ylim=(0, len(order)))
+        axes.set_yticks(range(0, len(order) + 1, half))
+        axes.set(xlim=(0, len(order)), ylim=(0, 1.1 * len(order)))
         moved = f"{np.abs(order - at).mean():,.0f} places"
         return figure, {"highest of the first hundred": f"{order[:100].max():,}", "a document moves, on average": moved}
 

@@ -14,10 +14,7 @@ from matplotlib.patches import Circle, Polygon, Rectangle
 from ...config import PSpinConfig
 from ...costs import MB
 from .diagram import DRIVE, INK, MINUS, PLUS, SPIN, arrow, box, canvas, label, line, tint
-from .style import BLUE, GREEN, GREY, ORANGE, RED, styled
-
-Rows = Mapping[str, tuple[float, float]]
-FLOOR = 1e-7  # of changes that are drawn; below it, they are rounding errors
+from .style import BLUE, GREEN, GREY, ORANGE, styled
 
 
 def _spin(axes, x: float, y: float, value: int | str, colour: str = GREY, name: str = "", beside: float = -3.6) -> None:
@@ -77,16 +74,23 @@ def interactions() -> tuple[Figure, dict[str, float]]:
         label(axes, x, 4.4, energy.replace("-", "−"), size=10.5)
     for x in (24.3, 48.7):
         line(axes, [x, x], [2.5, 31.5], "#D0D0D0")
-    for y in (21.3, 15.5, 9.7):
-        for end in (19.3, 12):
+    for y in (22.3, 16.5, 10.7):
+        for end in (19.9, 14):
             arrow(axes, (54, y), (58.6, end), "#9A9A9A", width=0.9)
         _spin(axes, 51.9, y, "$y$", SPIN)
-    box(axes, 58.6, 17.3, 6.4, 4.4, "tanh $u$", SPIN, 9.5)
-    box(axes, 58.6, 9.8, 6.4, 4.4, "$\\sigma(a)$", DRIVE, 9.5)
-    for y, to in ((19.5, 16.6), (12, 15)):
-        arrow(axes, (65, y), (68.2, to), GREY)
-    _spin(axes, 70.6, 15.8, "$y$", SPIN)
-    label(axes, 67.1, 15.8, "×", size=13)
+    box(axes, 58.6, 6.2, 6.4, 3.4, "token", GREY, 9.5)
+    line(axes, [65, 66.2, 66.2], [7.9, 7.9, 10.6], "#9A9A9A")
+    arrow(axes, (66.2, 10.6), (65, 11.6), "#9A9A9A", width=0.9)
+    line(axes, [66.2, 66.2], [10.6, 17], "#9A9A9A")
+    arrow(axes, (66.2, 17), (65, 18.4), "#9A9A9A", width=0.9)
+    box(axes, 58.6, 17.9, 6.4, 4.4, "tanh $u$", SPIN, 9.5)
+    box(axes, 58.6, 11.2, 6.4, 4.4, "$\\sigma(a)$", DRIVE, 9.5)
+    for y, to in ((20.6, 17.6), (13.4, 15.9)):
+        arrow(axes, (65, y), (68.6, to), GREY)
+    _spin(axes, 70.9, 16.7, "$y$", SPIN)
+    label(axes, 68, 20.6, "×", size=13)
+    label(axes, 51.9, 7.2, "before", GREY, 9.5)
+    label(axes, 70.9, 13.2, "after", GREY, 9.5)
     return figure, energies
 
 
@@ -118,43 +122,38 @@ def layers(gamma: float = 0.5, steps: int = 5) -> tuple[Figure, np.ndarray]:
 
 
 @styled
-def headline(untuned: Rows, tuned: Rows, notes: tuple[str, str]) -> tuple[Figure, tuple[Rows, Rows]]:
-    """The paper's comparison: (p-Spin at batch size 1, the Transformer at 64 on eight times the sequences) per row.
-    Above at one learning rate, below each tuned by itself; a note says how each panel was trained."""
-    figure = Figure(figsize=(7.2, 2.9 + 0.5 * (len(untuned) + len(tuned))), layout="constrained")
-    panels = figure.subplots(2, height_ratios=(len(untuned) + 1.2, len(tuned) + 0.6), sharex=True)
-    values = [value for rows in (untuned, tuned) for row in rows.values() for value in row]
-    room = 0.16 * (max(values) - min(values))  # for a number beside a dot
-    panels[0].set_xlim(min(values) - room, max(values) + room)
-    panels[0].tick_params(labelbottom=True)
-    setups = ("Both at the paper's rate for p-Spin", "Each tuned")
-    for axes, rows, setup, note in zip(panels, (untuned, tuned), setups, notes, strict=True):
-        for y, (small, large) in enumerate(rows.values()):
-            axes.plot([small, large], [y, y], color="#BDBDBD", lw=3, zorder=1)
-            for value, other, colour in ((small, large, BLUE), (large, small, ORANGE)):
-                axes.plot(value, y, "o", color=colour, markersize=9)
-                right = value > other
-                axes.annotate(f"{value:.3f}", (value, y), (9 if right else -9, 0), textcoords="offset points",
-                              fontsize=10, ha="left" if right else "right", va="center", color=INK)  # fmt: skip
-        axes.set_ylim(len(rows) - 0.5, -1.2 if rows is untuned else -0.6)
-        axes.set_yticks(range(len(rows)), list(rows))
-        axes.grid(axis="y", visible=False)
-        axes.set_title(f"{setup}: {_ahead(rows)}", loc="left", fontsize=12, weight="bold")
-        axes.text(0.99, 0.95, note.replace(", ", ",\n"), transform=axes.transAxes, ha="right", va="top", color=GREY)
-    first = next(iter(untuned.values()))
-    for value, name, colour in ((first[0], "p-Spin,\nbatch 1", BLUE), (first[1], "Transformer,\nbatch 64", ORANGE)):
-        side = "right" if value == min(first) else "left"
-        panels[0].annotate(name, (value, 0), (0, 9), textcoords="offset points", ha=side, va="bottom", color=colour)
-    panels[1].set_xlabel("bits per byte on held-out speeches (lower is better)")
-    return figure, (untuned, tuned)
-
-
-def _ahead(rows: Rows) -> str:
-    """Who has fewer bits per byte, in a few words."""
-    wins = [name for name, (small, large) in rows.items() if small < large]
-    if not wins:
-        return "the Transformer is ahead"
-    return "p-Spin is ahead" + (f" in {', '.join(wins)}" if len(wins) < len(rows) else "")
+def headline(leads: Mapping[str, tuple[float, float | None]]) -> tuple[Figure, dict[str, float]]:
+    """The paper's comparison, a bar per setup: by how many bits per byte p-Spin at batch size 1 is ahead of the
+    Transformer at 64 on eight times the sequences, and half the width of the interval if there is one."""
+    figure = Figure(figsize=(7.2, 1.5 + 0.6 * len(leads)), layout="constrained")
+    axes = figure.subplots()
+    ends = [0.0]
+    for y, (lead, half) in enumerate(leads.values()):
+        axes.barh(y, lead, height=0.55, color=BLUE if lead > 0 else ORANGE, xerr=half, ecolor=INK, capsize=3)
+        end = lead + (half or 0) * np.sign(lead)
+        ends.append(end)
+        sign = "+" if lead > 0 else "−"
+        text = f"{sign}{abs(lead):.3f}" + (f" ± {half:.3f}" if half else "")
+        axes.annotate(text, (end, y), (7 * np.sign(lead), 0), textcoords="offset points", fontsize=10,
+                      ha="left" if lead > 0 else "right", va="center", color=INK)  # fmt: skip
+    span = max(ends) - min(ends)
+    axes.set_xlim(min(ends) - 0.32 * span, max(ends) + 0.25 * span)
+    axes.set_yticks(range(len(leads)), list(leads))
+    axes.set_ylim(len(leads) - 0.5, -1.1)
+    axes.axvline(0, color=INK, lw=1)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    for x, side, text, colour in (
+        (0.01, "left", "p-Spin ahead →", BLUE),
+        (-0.01, "right", "← Transformer ahead", ORANGE),
+    ):
+        axes.text(x, -0.75, text, color=colour, ha=side, va="center")
+    axes.set_xlabel("p-Spin's lead, bits per byte on held-out speeches")
+    leader = [lead > 0 for lead, _ in leads.values()]
+    title = "p-Spin leads until both networks are tuned" if leader[0] and not any(leader[1:]) else "Who leads?"
+    figure.suptitle(title, fontsize=12, weight="bold")
+    return figure, {name: lead for name, (lead, _) in leads.items()}
 
 
 @styled
@@ -189,25 +188,3 @@ def matrices(cfg: PSpinConfig) -> tuple[Figure, dict[str, tuple[int, float]]]:
         axes.add_patch(Rectangle((x - 1, y - 1), 2, 2, fc=tint(colour, 0.35), ec=colour))
         label(axes, x + 2.2, y, text, ha="left")
     return figure, numbers
-
-
-@styled
-def settling(changes: Mapping[str, np.ndarray], settled: float) -> tuple[Figure, Mapping[str, np.ndarray]]:
-    """Relative change per step, a line per strength of the couplings, labelled where it leaves the picture."""
-    figure = Figure(figsize=(7.2, 3.6), layout="constrained")
-    axes = figure.subplots()
-    steps = max(map(len, changes.values()))
-    axes.axhline(settled, color=GREY, lw=1, ls="--")
-    where = dict(textcoords="offset points", ha="right", va="bottom")
-    axes.annotate(f"settled: below {100 * settled:g}%", (1.1 * steps, settled), (0, 3), color=GREY, **where)
-    for (name, values), colour in zip(changes.items(), (GREEN, BLUE, ORANGE, RED), strict=False):
-        shown = values[: int(np.argmax([*(values < FLOOR), True]))]
-        at = np.arange(1, len(shown) + 1)
-        axes.semilogy(at, shown, "o-", color=colour, markersize=4)
-        axes.annotate(name, (at[-1], shown[-1]), (8, 4), textcoords="offset points", color=colour, va="center")
-    moving = [name for name, values in changes.items() if values[-1] > settled]
-    finding = f"All are ternary, but couplings {', '.join(moving)} do not settle" if moving else "All settle"
-    axes.set_title(finding, loc="left", fontsize=12, weight="bold")
-    axes.set(xlabel="step", ylabel="relative change in this step", xlim=(0.4, 1.12 * steps), ylim=(FLOOR, 2))
-    axes.set_xticks(range(0, steps + 1, 5))
-    return figure, changes

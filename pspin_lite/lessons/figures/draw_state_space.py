@@ -52,11 +52,11 @@ def write_and_read(
 
 
 @styled
-def fading(inputs: Sequence[float], decay: float) -> tuple[Figure, np.ndarray]:
+def fading(values: Sequence[float], decay: float) -> tuple[Figure, np.ndarray]:
     """A state of one number as a bar: before each token it shrinks by the decay, then the token is added on top."""
     figure, axes = canvas(7.2, 3.2, "First the bar shrinks, then the new token is added")
     h, after, tall, floor = 0.0, [], 14.0, 6.0
-    for t, token in enumerate(inputs):
+    for t, token in enumerate(values):
         x, kept = 7 + 16.5 * t, decay * h
         _bar(axes, x, floor, h * tall, "white")
         _bar(axes, x + 6, floor, kept * tall, STATE)
@@ -65,7 +65,7 @@ def fading(inputs: Sequence[float], decay: float) -> tuple[Figure, np.ndarray]:
         after.append(h)
         label(axes, x + 2, floor + h_before * tall + 1.3, f"{h_before:g}", GREY, 9.5)
         label(axes, x + 8, floor + h * tall + 1.3, f"{h:g}", size=10.5, weight="bold")
-        label(axes, x + 5, floor - 1.8, f"token {t + 1}, input {token:g}", size=9.5)
+        label(axes, x + 5, floor - 1.8, f"token {t + 1}, value {token:g}", size=9.5)
         if h_before:
             arrow(axes, (x + 2, floor + h_before * tall - 0.2), (x + 6, floor + kept * tall), DECAY)
     line(axes, [4, 70], [floor, floor], GREY)
@@ -110,6 +110,6 @@ def three_forms(T: int, decay: float, forms: dict[str, int]) -> tuple[Figure, di
         times = {0: "no state needed", 1: "state passed on once"}
         label(axes, x + 10.4, 2.5, f"{here['pairs']} pairs used", KEY, 10)
         label(axes, x + 10.4, 0.9, times.get(here["passes"], f"state passed on {here['passes']} times"), STATE, 10)
-    label(axes, 2.2, 15.5, "token $i$ reads", size=9.5, rotation="vertical")
-    label(axes, 14.9, 4.4, "token $j$ was written", size=9.5)
+    label(axes, 2.2, 15.5, "token $i$ (reading)", size=9.5, rotation="vertical")
+    label(axes, 14.9, 4.4, "token $j$ (written)", size=9.5)
     return figure, counts

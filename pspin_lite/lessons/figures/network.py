@@ -27,6 +27,8 @@ MEMORY = {  # kinds of it; the other colours are for parts of the network
     "activations": GREY,
     "temporary, first gradients": "#C8C8C8",
 }
+LABELS = {"transformer-paper": "our Transformer"}  # of models, where they are not their names
+MOST = 12_000  # the end of a logarithmic axis, with room for a number
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
 
 
@@ -85,7 +87,7 @@ def footprints(tables: Sequence[Footprint]) -> tuple[Figure, dict[str, dict[str,
             axes.barh(y, size, left=left, color=PARTS[part], label=label, height=0.7)
             left += size
         axes.text(left + 2, y, f"{left:.2f}", va="center", fontsize=10)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [LABELS.get(name, name) for name in names])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     ratios = {table.name.split("-")[0]: table.uncompressed_mb / table.mb for table in tables}
@@ -151,7 +153,7 @@ def training(
         side = -1 if files[name] > 100 else 1  # of the mark, where the number has room
         place = dict(ha="left" if side > 0 else "right", va="center", fontsize=10, weight="bold")
         axes.text(files[name] + 10 * side, y, f"{files[name]:.0f}", color="white", **place)
-    axes.set_yticks(range(len(memory)), list(memory))
+    axes.set_yticks(range(len(memory)), [LABELS.get(name, name) for name in memory])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     ratios = [sum(kinds.values()) / files[name] for name, kinds in memory.items()]
@@ -165,38 +167,47 @@ def training(
 
 
 def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
-    """The widget of notebook 08: MiB and flops of a network of another vocabulary, width, number of spins and steps."""
+    """The widget of notebook 08: MiB and flops of a network of another vocabulary, width, number of spins and steps;
+    a pale dot where `cfg` itself is."""
+
+    def measure(one: PSpinConfig) -> tuple[dict[str, float], dict[str, float]]:
+        table, work = footprint(one), flops(one)
+        memory = {"file, packed": table.mb, "file, unpacked": table.uncompressed_mb}
+        parts = {part.replace("_", " "): getattr(work, part) / one.context / 1e6 for part in WORK}
+        return memory | {"a training step": step_bytes(one).peak / MB}, parts
 
     @styled
     def draw(vocabulary: int, D: int, I: int, K: int) -> tuple[Figure, dict[str, str]]:
         one = cfg.replace(vocab=vocabulary, width=D, inner=I, micro_steps=K)
-        table, work = footprint(one), flops(one)
-        training = step_bytes(one).peak / MB
-        million = 1e6 * one.context
-        parts = {part.replace("_", " "): (getattr(work, part) / million, colour) for part, colour in WORK.items()}
-        figure = Figure(figsize=(7.6, 2.5))
-        files = {"packed": (table.mb, GREY), "unpacked": (table.uncompressed_mb, GREY)}
-        for left, title, bars, most, tick, unit in (
-            (0.12, "File", files, 340, 150, "MiB"),
-            (0.39, "Training", {"": (training, BLUE)}, 3200, 1500, "MiB"),
-            (0.75, "Forward pass", parts, 2600, 1000, "million flops per token"),
+        (memory, parts), before = measure(one), measure(cfg)
+        times = memory["a training step"] / memory["file, packed"]
+        most, total = max(parts, key=lambda part: parts[part]), sum(parts.values())
+        share = f"{most.capitalize()}: {100 * parts[most] / total:.0f}% of the arithmetic"
+        figure = Figure(figsize=(7.6, 2.9))
+        for left, title, rows, first, unit, colours, low in (
+            (0.04, f"Training takes {times:.0f} times the file", memory, before[0], "MiB", (GREY, GREY, BLUE), 1),
+            (0.54, share, parts, before[1], "million flops per token", WORK.values(), 0.1),
         ):
-            axes = figure.add_axes((left, 0.24, 0.2, 0.6))
-            axes.set_xticks((0, tick, 2 * tick))
-            for y, (size, colour) in enumerate(bars.values()):
-                axes.fill_between([0, size], -y - 0.3, -y + 0.3, color=colour, lw=0)  # which the live form can draw
-                axes.text(
-                    size + most / 40, -y, f"{size:,.0f}" if size >= 1 else f"{size:.1f}", va="center", fontsize=10
-                )
-            axes.set_yticks([-y for y in range(len(bars))], list(bars))
-            axes.set(xlabel=unit, xlim=(0, most), ylim=(-2.5, 0.5))
-            axes.grid(axis="y", visible=False)
-            _title(axes, title)
+            axes = figure.add_axes((left, 0.19, 0.42, 0.69))
+            axes.set_xscale("log")
+            ticks = [tick for tick in (0.1, 1, 10, 100, 1000) if tick >= low]
+            axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
+            axes.minorticks_off()
+            for y, ((name, size), colour) in enumerate(zip(rows.items(), colours, strict=True)):
+                axes.plot([low, size], [-y, -y], color=colour, lw=2)
+                axes.plot(first[name], -y, "o", color=tint(colour, 0.4), markersize=10, lw=0)
+                axes.plot(size, -y, "o", color=colour, markersize=7, lw=0)
+                axes.text(low * 1.15, -y + 0.17, name, color=colour, fontsize=10)
+                number = f"{size:,.0f}" if size >= 1 else f"{size:.1f}"
+                axes.text(MOST, -y, number, ha="right", va="center", fontsize=11)
+            axes.set_yticks([])
+            axes.set(xlabel=unit, xlim=(low, MOST), ylim=(-2.5, 0.6))
+            axes.set_title(title, loc="left", fontsize=11, weight="bold")
         return figure, {
-            "million parameters": f"{table.params / 1e6:.1f}",
-            "MiB of the file": f"{table.mb:.1f}",
-            "training / file": f"{training / table.mb:.0f} times",
-            "million flops per token": f"{work.total / million:,.0f}",
+            "million parameters": f"{footprint(one).params / 1e6:.1f}",
+            "MiB of the file": f"{memory['file, packed']:.1f}",
+            "training / file": f"{times:.0f} times",
+            "million flops per token": f"{total:,.0f}",
         }
 
     return draw

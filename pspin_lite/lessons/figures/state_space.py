@@ -16,27 +16,6 @@ from .style import BLUE, CYCLE, GREY, ORANGE, styled
 FLOAT32_LIMIT = math.log(torch.finfo(torch.float32).max)  # exp overflows above it
 
 
-@styled
-def memory(decays: list[float], tokens: int) -> tuple[Figure, dict[float, np.ndarray]]:
-    """What is left of one token after others have come, for several constant decays; half-lives are marked."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    t, left = np.geomspace(0.3, tokens, 200), {}
-    for decay, colour in zip(decays, CYCLE, strict=False):
-        left[decay] = decay**t
-        half = half_life(decay)
-        axes.semilogx(t, left[decay], color=colour)
-        axes.plot([half], [0.5], "o", color=colour)
-        words = f"decay {decay:g}\nhalf-life {half:.0f}"
-        axes.text(1.15 * half, 0.5, words, color=colour, fontsize=10, va="bottom")
-    axes.set(xlabel="tokens later", ylabel="share of the token that is left", xlim=(0.3, tokens), ylim=(0, 1.02))
-    ticks = [10**n for n in range(math.floor(math.log10(tokens)) + 1)]
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.minorticks_off()
-    axes.set_title("Long memories need decays very close to 1", loc="left", weight="bold")
-    return figure, left
-
-
 def half_life(decay: float) -> float:
     """Tokens until half is left; infinite for a decay of 1."""
     return math.inf if decay >= 1 else math.log(0.5) / math.log(decay)
@@ -44,7 +23,7 @@ def half_life(decay: float) -> float:
 
 def shades(colour: str, shares: np.ndarray) -> np.ndarray:
     """Red, green, blue: the more is left, the stronger."""
-    return np.array([tint(colour, strength) for strength in 0.08 + 0.84 * shares.ravel()]).reshape(*shares.shape, 3)
+    return np.array([tint(colour, strength) for strength in 0.2 + 0.72 * shares.ravel()]).reshape(*shares.shape, 3)
 
 
 def pairs_and_state(M: np.ndarray, chunk: int) -> np.ndarray:
@@ -69,6 +48,47 @@ def _heat_map(axes: Axes, M: np.ndarray, chunk: int) -> None:
     axes.set(xlabel="token j (written)", ylabel="token i (reading)", xlim=(0.5, T + 0.5), ylim=(T + 0.5, 0.5))
 
 
+def predict_clarity(decay: float, age: np.ndarray | float, T: int = 1000, d: int = 64) -> np.ndarray:
+    """The cosine of answer and value, from the overlap of T random keys of width d."""
+    weights = np.arange(T) * math.log(decay)  # of all ages, as logarithms
+    others = np.exp(2 * weights).sum() - decay ** (2 * np.asarray(age, float))
+    signal = decay ** np.asarray(age, float)
+    return signal / np.sqrt(signal**2 + others / d)
+
+
+TICKS = {1: "1", 10: "10", 100: "100", 1_000: "1,000", 10_000: "10,000", 80_000: "80,000"}
+
+
+@styled
+def recall(decay: float, d: int, T: int) -> tuple[Figure, dict[str, object]]:
+    """How clearly a head of width d with a constant decay recalls each of its last T tokens: a live figure."""
+    ages = np.unique(np.geomspace(1, T - 1, 60).round())
+    cosine, scatter = predict_clarity(decay, ages, T, d), 1 / math.sqrt(d)
+    figure = Figure(figsize=(7.0, 3.4))
+    axes = figure.add_axes((0.1, 0.16, 0.87, 0.72))
+    axes.fill_between([1, 80_000], -scatter, scatter, color="#E2E2E2", lw=0)
+    axes.plot(ages, cosine, color=BLUE, lw=2)
+    axes.plot(ages[-1:], cosine[-1:], "o", color=ORANGE, markersize=7)
+    axes.set_xscale("log")
+    axes.set_xticks(list(TICKS), list(TICKS.values()))
+    axes.minorticks_off()
+    axes.set(xlim=(0.9, 110_000), ylim=(-0.3, 1.05), yticks=[0, 0.5, 1])
+    axes.set(xlabel="age of the token, in tokens", ylabel="cosine of answer and value")
+    axes.text(1.1, -0.2, "grey: what an unrelated value gives", color=GREY, va="center")
+    last = float(cosine[-1])
+    found = "dim" if last > 2 * scatter else "hard to tell from others" if last > scatter else "lost"
+    found = "clear" if last > 0.5 and last > 2 * scatter else found
+    axes.set_title(f"The first token (orange): cosine {last:.2f}, {found}", fontsize=11, weight="bold")
+    clear = int((cosine > 0.5).sum())
+    numbers = {
+        "cosine of the first token": f"{last:.2f}",
+        "of an unrelated value": f"± {scatter:.2f}",
+        "tokens with a cosine above 0.5": f"{int(ages[clear - 1]):,}" if clear else "none",
+        "numbers in the state": f"{d * d:,}",
+    }
+    return figure, numbers
+
+
 ANCHORS = {0.5: 2.6, 0.9: 10, 0.99: 50, 0.999: 150}  # ages at which there is room for a decay's name
 
 
@@ -78,11 +98,14 @@ def clarity(
     ages: Sequence[int],
     predicted: Mapping[float, np.ndarray],
     fine: Sequence[float],
+    d: int,
 ) -> tuple[Figure, Mapping[float, np.ndarray]]:
     """How well one token is read from the state, by age, for several decays: dots measured, lines predicted
-    at the ages of a fine grid."""
+    at the ages of a fine grid. Grey, what unrelated vectors of width d give."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
+    axes.axhspan(-1 / math.sqrt(d), 1 / math.sqrt(d), color="#E2E2E2", lw=0)
+    axes.text(0, -1 / math.sqrt(d) - 0.02, "grey: what an unrelated value gives", color=GREY, va="top")
     for decay, colour in zip(measured, CYCLE, strict=False):
         axes.plot(fine, predicted[decay], color=colour)
         at = ANCHORS.get(decay, 0)
@@ -92,7 +115,7 @@ def clarity(
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
     axes.set(xlabel="age of the token that is looked for, in tokens", ylabel="cosine of answer and value")
-    axes.set_ylim(-0.1, 1.1)
+    axes.set_ylim(-0.28, 1.1)
     axes.text(0.99, 0.93, "lines: predicted, dots: measured", color=GREY, ha="right", transform=axes.transAxes)
     axes.set_title("A long memory is a dim one", loc="left", weight="bold")
     return figure, measured
@@ -148,7 +171,7 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
         if b > a:
             axes.stairs(left[a:b], t[a : b + 1], fill=True, color=colour)
             axes.text(0.03, height, name, color=colour, transform=axes.transAxes)  # a legend takes longer
-    axes.set(xlabel="token j (written)", ylabel="share left at the last token", xlim=(0.5, T + 0.5), ylim=(0, 1.02))
+    axes.set(xlabel="token j (written)", ylabel="fraction left at the last token", xlim=(0.5, T + 0.5), ylim=(0, 1.02))
     few = [1, T // 2, T]  # ticks take most of the time of drawing
     figure.axes[0].set(xticks=few, yticks=few)
     figure.axes[0].yaxis.set_label_coords(-0.15, 0.5)  # where it is, however wide the ticks
@@ -157,11 +180,12 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     numbers = {
         "half-life, tokens": "for ever" if math.isinf(half) else f"{half:.3g}",
         "memory in tokens": float(left.sum()),  # the sum of all shares
-        "of it through the state": f"{100 * left[:start].sum() / left.sum():.3g} %",
+        "of it through the state": f"{100 * left[:start].sum() / left.sum():.3g}%",
         "chunks": chunks,
         "pairs used": f"{int((lengths * (lengths + 1) // 2).sum()):,}",
         "of all pairs": f"{T * (T + 1) // 2:,}",
     }
     figure.axes[0].set_title(f"{numbers['pairs used']} of {numbers['of all pairs']} pairs", fontsize=11, weight="bold")
-    axes.set_title(f"{numbers['of it through the state']} through the state", fontsize=11, weight="bold")
+    title = f"Last token: {numbers['of it through the state']} through the state"
+    axes.set_title(title, fontsize=11, weight="bold")
     return figure, numbers

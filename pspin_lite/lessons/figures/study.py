@@ -121,43 +121,39 @@ def finals(
     return figure, shown
 
 
+COLOURS = {"p-Spin": CYCLE[0], "Transformer": CYCLE[1]}  # of README's figure
+PAIR = ("p-Spin, batch 1", "Transformer, batch 64")  # the paper's comparison
+
+
 def _finding(alphabet: str, shown: Mapping[str, np.ndarray]) -> str:
-    """The paper's comparison in one line, where both of its networks are shown."""
-    pair = [shown[name].mean() for name in ("p-Spin, batch 1", "Transformer, batch 64") if name in shown]
-    if len(pair) < 2:
-        return f"{alphabet}: where networks end"
-    where = "above" if pair[0] > pair[1] else "below"
-    return f"{alphabet}: p-Spin, batch 1, ends {abs(pair[0] - pair[1]):.2f}\n{where} the Transformer, batch 64"
+    """Who wins the paper's comparison, where both of its networks are shown."""
+    if not set(PAIR) <= set(shown):
+        return f"With {alphabet}"
+    gap = shown[PAIR[0]].mean() - shown[PAIR[1]].mean()
+    return f"With {alphabet}, {'the Transformer' if gap > 0 else 'p-Spin'} leads by {abs(gap):.2f} bits"
 
 
 @styled
-def front(
-    curves: Mapping[str, Runs], ends: Mapping[str, Mapping[str, Mapping[int, float]]]
-) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
-    """README's figure, by alphabet: learning curves over sequences, and where every network ends, all of these on one
-    scale. A network with a curve has the curve's colour."""
-    figure = Figure(figsize=(11.0, 7.2), layout="constrained")
-    left, right = figure.add_gridspec(1, 2, width_ratios=[1, 1.3])
-    left = left.subgridspec(len(curves), 1)
-    right = right.subgridspec(len(ends), 1, height_ratios=[len(arms) + 3 for arms in ends.values()])
-    colours = {name: look["color"] for runs in curves.values() for name, look in looks(runs).items()}
-    for row, (alphabet, runs) in enumerate(curves.items()):
-        panel = figure.add_subplot(left[row])
-        _curves(panel, runs, "sequences", records.SPLIT)
-        panel.set(ylabel="bits per byte, 4,096 tokens", title=f"{alphabet}: learning curves")
-        panel.set_xticks([500, 2000, 8000, 64_000])
-    named = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(named.values(), named, loc="outside lower left", ncols=4)
-    shown, panels = {}, []
-    for row, (alphabet, arms) in enumerate(ends.items()):
-        panels.append(figure.add_subplot(right[row]))
-        others = dict.fromkeys(arms, GREY) | colours
-        shown[alphabet] = _dots(panels[-1], arms, "bits per byte at the end, one dot per seed", others)
-        panels[-1].set_title(_finding(alphabet, shown[alphabet]), loc="right")
-    width = max(high - low for low, high in (panel.get_xlim() for panel in panels))
-    for panel in panels:
-        middle = sum(panel.get_xlim()) / 2
-        panel.set_xlim(middle - width / 2, middle + width / 2)
+def front(ends: Mapping[str, Mapping[str, Mapping[int, float]]], note: str) -> tuple[Figure, dict[str, dict]]:
+    """README's figure, by alphabet: where every network ends, all on one scale, the paper's comparison in bold. The
+    note goes to the upper right."""
+    rows = [len(arms) for arms in ends.values()]
+    figure = Figure(figsize=(7.6, 0.8 + 0.6 * len(rows) + 0.3 * sum(rows)), layout="constrained")
+    panels, shown = figure.subplots(len(ends), height_ratios=rows, sharex=True, squeeze=False)[:, 0], {}
+    for panel, (alphabet, arms) in zip(panels, ends.items(), strict=True):
+        colours = {name: COLOURS.get(name.split(",")[0], GREY) for name in arms}
+        shown[alphabet] = _dots(panel, arms, "", colours)
+        for text in panel.get_yticklabels():
+            text.set_weight("bold" if text.get_text() in PAIR else "normal")
+        for row, bits in enumerate(reversed(shown[alphabet].values())):
+            where = dict(textcoords="offset points", va="center", fontsize=10)
+            panel.annotate(f"{bits.mean():.3f}", (bits.max(), row), (10, 0), **where)
+        panel.set_ylim(-0.6, len(arms) - 0.4)
+        panel.set_title(_finding(alphabet, shown[alphabet]), loc="left", fontsize=12, weight="bold")
+    panels[0].text(0.99, 0.95, note, transform=panels[0].transAxes, ha="right", va="top", color=GREY)
+    low, high = panels[0].get_xlim()
+    panels[0].set_xlim(low, high + 0.08 * (high - low))  # for the last number
+    panels[-1].set_xlabel("bits per byte on held-out speeches, one dot per run (lower is better)")
     return figure, shown
 
 

@@ -102,27 +102,25 @@ def yardsticks(
 
 
 @styled
-def jitter(first: int, raw: Sequence[float], again: Sequence[float]) -> tuple[Figure, np.ndarray]:
-    """Losses of the same sequences: at their training step (from `first` on), and by the final model."""
-    raw, again = np.asarray(raw), np.asarray(again)
-    figure = Figure(figsize=(7.8, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
-    share = np.corrcoef(raw, again)[0, 1] ** 2
-    headline(figure, f"The jumps come from the text: the final model explains {share:.0%} of them")
-    steps = first + np.arange(len(raw))
-    left.plot(steps, raw, color=GREY, lw=1.4, label="when it was trained on")
-    left.plot(steps, again, color=BLUE, lw=1.4, label="read by the final model")
-    left.plot(steps, raw - again, color=RED, lw=1.4, label="difference")
-    left.set(xlabel="step", ylabel="nats per byte", xlim=(steps[0], steps[-1]), ylim=(0, None))
-    right.plot(again, raw, "o", ms=3, color=BLUE)
-    ends = min(raw.min(), again.min()) - 0.1, max(raw.max(), again.max()) + 0.1
-    right.plot(ends, ends, color=GREY, lw=1, ls="--")
-    right.text(ends[1], ends[0] + 0.03, "dashed: equal ", color=GREY, ha="right", fontsize=9.5)
-    right.set(xlabel="final model, nats", ylabel="in training, nats", xlim=ends, ylim=ends, aspect="equal")
-    ticks = np.arange(np.ceil(2 * ends[0]), 2 * ends[1]) / 2
-    right.set(xticks=ticks, yticks=ticks)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure, raw - again
+def jitter(
+    first: int, raw: Sequence[float], judges: Mapping[str, Sequence[float]], peaks: int = 6
+) -> tuple[Figure, dict[str, float]]:
+    """Bits per byte of the same sequences, a row each: at their training step (from `first` on), and by judges; the
+    highest peaks of the first are marked in all. -> judge -> share of the first row's variance that it explains"""
+    figure = Figure(figsize=(7.6, 4.4), layout="constrained")
+    rows, steps = figure.subplots(1 + len(judges), 1, sharex=True, sharey=True), first + np.arange(len(raw))
+    shares = {name: float(np.corrcoef(raw, bits)[0, 1] ** 2) for name, bits in judges.items()}
+    headline(figure, "The jumps come from the text: whoever reads it, the same sequences are hard")
+    titles = ["the loss in training", *(f"{name}: {share:.0%} of the variance above" for name, share in shares.items())]
+    for axes, title, bits, colour in zip(rows, titles, [raw, *judges.values()], (GREY, BLUE, GREEN), strict=False):
+        for place in np.argsort(raw)[-peaks:]:
+            axes.axvline(steps[place], color=ORANGE, lw=5, alpha=0.25)
+        axes.plot(steps, bits, color=colour, lw=1.5)
+        axes.set_title(title, loc="left", color=colour, fontsize=10.5)
+    rows[len(judges) // 2].set_ylabel("bits per byte")
+    rows[-1].set(xlabel="step (orange: the highest peaks of the loss in training)", xlim=(steps[0], steps[-1]))
+    rows[-1].xaxis.set_major_formatter("{x:,.0f}")
+    return figure, shares
 
 
 @styled
@@ -170,25 +168,31 @@ def surprise(raw: bytes, bits: Sequence[float], wide: int) -> tuple[Figure, np.n
 
 
 @styled
-def where(letters: Sequence[float], exactly: Mapping[int, float], whole: float) -> tuple[Figure, dict]:
-    """Left: bits by a letter's place in its word. Right: bits of the same bytes, predicted from no more than so many
-    before them, and from the whole window."""
+def memory(
+    by_length: Mapping[int, float], whole: float, after: Sequence[int], kept: Mapping[str, Sequence[float]]
+) -> tuple[Figure, dict]:
+    """Left: bits of the same bytes, predicted from no more than so many before them, and from the whole window. Right:
+    the share of a byte that is left `after` so many, a line per network."""
     figure = Figure(figsize=(7.6, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    left.bar(range(1, len(letters) + 1), letters, color=BLUE)
-    left.set_title("Choosing the word is what costs", **TITLE)
-    left.set(xlabel="letter of the word", ylabel="bits", xticks=range(1, len(letters) + 1))
-    left.grid(axis="x", visible=False)
-    right.axhline(whole, color=GREY, ls="--", lw=1.2)
-    right.text(1, whole - 0.1, f"the whole window: {whole:.2f}", color=GREY, va="top", fontsize=9.5)
-    right.semilogx(list(exactly), list(exactly.values()), "o-", color=RED)
-    enough = next(length for length, bits in exactly.items() if bits < 1.01 * whole)
-    right.set_title(f"{enough} bytes come within one per cent", **TITLE)
-    ticks = [length for length in exactly if length & (length - 1) == 0]  # powers of two
-    right.set_xticks(ticks, [str(length) for length in ticks])
-    right.minorticks_off()
-    right.set(xlabel="bytes that the prediction may see", ylim=(0, None))
-    return figure, {"letters": np.asarray(letters), "exactly": dict(exactly), "enough": enough}
+    left, right = figure.subplots(1, 2)
+    left.axhline(whole, color=GREY, ls="--", lw=1.2)
+    left.text(1, whole - 0.1, f"these bytes with the\nwhole window: {whole:.2f}", color=GREY, va="top", fontsize=9.5)
+    left.semilogx(list(by_length), list(by_length.values()), "o-", color=RED)
+    enough = next(length for length, bits in by_length.items() if bits < 1.01 * whole)
+    left.set_title(f"{enough} bytes are nearly enough", **TITLE)
+    left.set(xlabel="bytes that the prediction may see", ylabel="bits per byte", ylim=(0, None))
+    for (name, shares), colour in zip(kept.items(), (GREY, BLUE), strict=False):
+        right.semilogx(after, 100 * np.asarray(shares), "o-", color=colour, label=name)
+    half = after[len(after) // 2 + 1]
+    last = list(kept.values())[-1][after.index(half)]
+    right.set_title(f"{last:.0%} of a byte is left {half} bytes later", **TITLE)
+    right.set(xlabel="bytes later", ylabel="per cent left, best head", ylim=(0, None))
+    right.legend()
+    for axes in figure.axes:
+        ticks = [length for length in (by_length if axes is left else after) if length & (length - 1) == 0]
+        axes.set_xticks(ticks, [str(length) for length in ticks])
+        axes.minorticks_off()
+    return figure, {"by_length": dict(by_length), "enough": enough, "last": last}
 
 
 def spell(byte: int) -> str:

@@ -133,7 +133,7 @@ def two_spins() -> dict[str, object]:
 def decay() -> dict[str, object]:
     """The panels of figures.state_space.decay_and_chunks; titles, limits and ticks depend on the sliders."""
     mask = dict(xlabel="token j (written)", ylabel="token i (reading)", wide=170)
-    left = dict(xlabel="token j (written)", ylabel="share left", wide=270)
+    left = dict(xlabel="token j (written)", ylabel="fraction left", wide=270)
     colours = dict(pair=style.ORANGE, state=style.PURPLE)
     shades = {name: state_space.shades(colour, np.linspace(0, 1, 64)) for name, colour in colours.items()}
     return dict(

@@ -35,10 +35,10 @@ pspinLive.forms.decay ??= ({ decay, chunk, T }, spec) => {
     texts.push({ panel: 1, x: 0.5 + 0.03 * T, y: height, text, colour, anchor: "start" });
   }
   const { general } = pspinLive, total = sum(left), commas = n => n.toLocaleString("en-US");
-  const share = `${general((100 * sum(left.slice(0, start))) / total)} %`;
+  const share = `${general((100 * sum(left.slice(0, start))) / total)}%`;
   const pairs = commas(sum(lengths.map(n => (n * (n + 1)) / 2))), all = commas((T * (T + 1)) / 2);
   panels[0].title = `${pairs} of ${all} pairs`;
-  panels[1].title = `${share} through the state`;
+  panels[1].title = `Last token: ${share} through the state`;
   return { panels, lines, texts, numbers: [
     decay >= 1 ? "for ever" : general(Math.log(0.5) / Math.log(decay)), // half-life, tokens
     total, // memory in tokens

@@ -29,15 +29,13 @@ from .ledger import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, results,
 
 PICTURE = ROOT / "docs" / "results.svg"
 BEGIN, END = "<!-- rendered: {} -->", "<!-- end: {} -->"
-LINES = {  # network and batch size -> name in the figure
-    ("p-spin", 1): "p-Spin, batch 1",
-    ("transformer", 1): "Transformer, batch 1",
-    ("p-spin", 64): "p-Spin, batch 64",
+ENDS = {  # network and batch size -> name in the figure
     ("transformer", 64): "Transformer, batch 64",
-}
-OTHERS = {  # networks at batch size 1 -> name in the figure
-    "swiglu": "state space with SwiGLU",
-    "k0-same-size": "p-Spin without steps",
+    ("p-spin", 64): "p-Spin, batch 64",
+    ("transformer", 1): "Transformer, batch 1",
+    ("p-spin", 1): "p-Spin, batch 1",
+    ("swiglu", 1): "p-Spin with ordinary MLP",
+    ("k0-same-size", 1): "p-Spin without steps",
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")
@@ -67,12 +65,13 @@ def table(rows: list[list[str]]) -> str:
 
 
 def answer() -> str:
-    return " ".join(text["says"] for text in texts("answer") if supported(text))
+    """README's bullets."""
+    return "\n".join(f"- {text['says']}" for text in texts("answer") if supported(text))
 
 
 def verdicts() -> str:
     """README's table."""
-    rows = [["claim", "measured", ""]]
+    rows = [["claim", "measured (p-Spin first)", ""]]
     rows += [[text["says"], measured(text, values()), verdict(text["claim"])] for text in texts("verdicts")]
     return table(rows)
 
@@ -199,18 +198,19 @@ def render(page: str, text: str) -> str:
 
 def draw() -> Figure:
     """The figure, from the networks that have all their full runs."""
-    curves, ends = {}, {}
+    ends = {}
     for alphabet in ALPHABETS:
-        there = {key: name for key, name in LINES.items() if not records.missing(f"{alphabet}-{key[1]}/{key[0]}")}
-        curves[alphabet] = {
-            name: list(records.seeds(f"{alphabet}-{batch}", network).values())
-            for (network, batch), name in there.items()
+        groups = {network: f"{alphabet}-{network[1]}" for network in ENDS}
+        ends[alphabet] = {
+            ENDS[network]: records.bits(group, network[0])
+            for network, group in groups.items()
+            if network[0] in [one.name for one in networks.GROUPS[group]]
+            and not records.missing(f"{group}/{network[0]}")
         }
-        named = {(f"{alphabet}-{batch}", network): name for (network, batch), name in there.items()}
-        full = [one.name for one in networks.GROUPS[f"{alphabet}-1"] if one.name in OTHERS]
-        named |= {(f"{alphabet}-1", one): OTHERS[one] for one in full if not records.missing(f"{alphabet}-1/{one}")}
-        ends[alphabet] = {name: records.bits(group, network) for (group, network), name in named.items()}
-    return figures_study.front(curves, ends)[0]
+    sizes = [(run["batch"], run["batch"] * run["steps"]) for run in (networks.BATCH_64, networks.BATCH_1)]
+    note = "\n".join(f"batch {batch}: {sequences:,} sequences" for batch, sequences in sizes)
+    note += "\nbold: the paper's comparison\ngrey: p-Spin, batch 1, one part changed"
+    return figures_study.front(ends, note)[0]
 
 
 def write() -> None:

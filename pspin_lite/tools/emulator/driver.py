@@ -26,6 +26,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from ... import _backends as backends
 from ... import _checks as checks
 from .counters import Counters
 from .launch import launch
@@ -54,10 +55,12 @@ def chip(name: str = "sm_80", **modes: Any) -> Iterator[Emulator]:
         triton.knobs.cache.dir = str(Path(triton.knobs.cache.dir) / "emulated")
         triton.knobs.runtime.add_stages_inspection_hook = _keep_ptx
         triton.runtime.driver.set_active(emulator)
+        outer, backends.emulated = backends.emulated, name
         try:
             yield emulator
         finally:
             triton.runtime.driver.set_active(before)
+            backends.emulated = outer
 
 
 def _keep_ptx(backend: Any = None, stages: dict | None = None, *_: Any) -> tuple[str, str] | None:

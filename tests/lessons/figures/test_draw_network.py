@@ -29,25 +29,14 @@ def test_the_spin_settles():
     assert "$y_5$ = 0.895" in words(figure)
 
 
-def test_the_headline_says_who_is_ahead_in_each_panel():
-    one, two, notes = {"a": (1.0, 2.0)}, {"a": (3.0, 2.0), "b": (4.0, 2.5)}, ("one run", "three runs")
-    figure, _ = draw.headline(one, two, notes)
-    above, below = figure.axes
-    assert above.get_title(loc="left") == "Both at the paper's rate for p-Spin: p-Spin is ahead"
-    assert below.get_title(loc="left") == "Each tuned: the Transformer is ahead"
-    assert {"1.000", "2.000", "one run"} <= set(words(figure))
-    assert above.get_xlim() == below.get_xlim(), "one axis"
-    assert above.get_xlim()[0] < 1 < 4 < above.get_xlim()[1]
-    below = draw.headline(one, two | {"b": (2.0, 2.5)}, notes)[0].axes[1]
-    assert below.get_title(loc="left") == "Each tuned: p-Spin is ahead in b"
-
-
-def test_settling_names_what_does_not():
-    changes = {"weak": np.array([0.1, 0.01, 1e-9]), "strong": np.array([0.9, 0.8, 0.7])}
-    figure, _ = draw.settling(changes, settled=0.02)
-    assert figure.axes[0].get_title(loc="left") == "All are ternary, but couplings strong do not settle"
-    assert figure.axes[0].lines[1].get_ydata().tolist() == [0.1, 0.01], "no rounding errors"
-    assert draw.settling(changes, settled=0.9)[0].axes[0].get_title(loc="left") == "All settle"
+def test_the_headline_says_who_leads():
+    figure, leads = draw.headline({"one rate": (0.074, None), "tuned": (-0.126, 0.017)})
+    assert leads == {"one rate": 0.074, "tuned": -0.126}
+    assert {"+0.074", "−0.126 ± 0.017"} <= set(words(figure))
+    assert figure.get_suptitle() == "p-Spin leads until both networks are tuned"
+    left, right = figure.axes[0].get_xlim()
+    assert left < -0.126 - 0.017 < 0.074 < right
+    assert draw.headline({"one rate": (0.1, None), "tuned": (0.2, 0.1)})[0].get_suptitle() == "Who leads?"
 
 
 def test_matrices_are_those_of_the_footprint():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
+import pspin_lite as ps
+from pspin_lite import attractor, fixed_points
 from pspin_lite.lessons.figures import attractor as figures
 
 
@@ -33,3 +36,23 @@ def test_regimes():
     assert found["settles"].tolist()[:2] == [1, 1]
     assert found["settles"][2] < 1
     assert np.allclose(figure.axes[1].lines[0].get_ydata(), 100 * found["settles"])
+
+
+def test_tokens_settle_when_their_change_falls_below_the_line():
+    changes = np.array([[0.5, 0.5, 0.5], [0.4, 0.05, 0.002], [0.3, 0.0005, 0.0002], [0.2, 0.00005, 0.00002]])
+    figure, needed = figures.tokens(changes, K=3, settled=1e-3)
+    assert needed.tolist() == [5, 3, 3]
+    assert "2 of 3 tokens have settled" in figure.axes[0].get_title()
+    assert any("first byte, 5 steps" in text.get_text() for text in figure.axes[0].texts)
+
+
+def test_what_notebook_05_says_about_the_last_layer_of_the_shipped_model():
+    run = ps.load("byte-lite")
+    window = next(iter(run.data()["recent"].windows(1)))[0]
+    last = fixed_points.layers(run.model, window, sample=64)[3]
+    y, changes = attractor.unrolled(*last, 0), []
+    for _ in range(50):
+        before, y = y, attractor.step(y, *last)
+        changes.append((y - before).norm(dim=-1) / y.norm(dim=-1))
+    _, needed = figures.tokens(torch.stack(changes).numpy(), K=5, settled=1e-3)
+    assert (needed[0], needed[1:].min(), needed[1:].max(), (needed <= 5).sum()) == (37, 5, 14, 1)

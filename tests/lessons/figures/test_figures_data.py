@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from math import log
+
+import pytest
+
 from pspin_lite.lessons.figures import data as draw
 
 
-def test_dots_are_what_is_given():
-    figure, _ = draw.bytes_per_token([1800, 1900], [3.0, 2.5])
-    [dots] = figure.axes[0].lines
+def test_two_models_are_equal_where_the_lines_cross():
+    figure, shown = draw.bytes_per_token([1800, 1900], [3.0, 2.5], bits=2 / log(2), nats=6, marks={"here": 4})
+    left, right = figure.axes
+    [dots] = left.lines
     assert dots.get_xydata().tolist() == [[1800, 3.0], [1900, 2.5]]
-    assert figure.axes[0].get_title(loc="left") == "One tokenizer, 2.5 to 3.0 bytes per token"
+    assert left.get_title(loc="left") == "One tokenizer: 2.5 to 3.0"
+    assert shown["even"] == pytest.approx(3), "3 times 2 nats are 6"
+    assert right.get_title(loc="left") == "Above 3.00, subwords are ahead"
+    assert "here: 8.00" in [text.get_text() for text in right.texts]
 
 
 def test_leaks():
@@ -46,8 +54,11 @@ def test_a_larger_buffer_mixes_better():
     figure, numbers = state(buffer=1)
     assert figure.axes[0].get_title(loc="left") == "Buffer of 1: the first half draws 0% from the second half"
     assert list(numbers.values()) == ["99", "0 places"]
-    [quarter] = figure.axes[0].patches
-    assert quarter.get_bbox().extents.tolist() == [0, 500, 500, 1000]
+    assert not figure.axes[0].patches, "which the live form could not draw"
+    [quarter] = figure.axes[0].collections
+    assert quarter.get_paths()[0].get_extents().extents.tolist() == [0, 500, 500, 1000]
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert words == ["grey: 2nd half of the stream, out early", "not read yet"]
     dots, line = figure.axes[0].lines
     assert len(dots.get_xdata()) == 200, "one dot for every five"
     assert line.get_xydata().tolist() == [[0, 1], [999, 1000]], "as far as the buffer sees"

@@ -59,12 +59,19 @@ def test_the_widget_knows_the_paper_s_byte_model():
     assert numbers["million parameters"] == "61.0"
     assert numbers["MiB of the file"] == "41.4"
     assert numbers["training / file"] == "36 times"
-    *memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
-    assert memory == [["41", "117"], ["1,480"]]
-    assert arithmetic == ["22", "370", "0.4"], "a small number is not shown as 0"
+    memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
+    assert memory == ["file, packed", "41", "file, unpacked", "117", "a training step", "1,480"]
+    assert arithmetic[1::2] == ["22", "370", "0.4"], "a small number is not shown as 0"
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "Training takes 36 times the file",
+        "Attractor: 94% of the arithmetic",
+    ]
     still, _ = state(vocabulary=256, D=704, I=2048, K=20)
-    *same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
+    same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
     assert same == memory
     assert more != arithmetic, "K changes the arithmetic alone"
+    pale, dot = (line.get_xdata()[0] for line in still.axes[1].lines[4:6])
+    assert pale == pytest.approx(370, abs=0.5), "where the byte model was"
+    assert dot > 1300
     for axes in state(vocabulary=49152, D=704, I=2048, K=20)[0].axes:
-        assert max(text.get_position()[0] for text in axes.texts) < 0.88 * axes.get_xlim()[1], "room for its number"
+        assert max(line.get_xdata().max() for line in axes.lines) < axes.get_xlim()[1] / 5, "room for its number"

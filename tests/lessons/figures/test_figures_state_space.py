@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pspin_lite.lessons import widgets
+from pspin_lite.lessons import live, widgets
 from pspin_lite.lessons.figures import state_space as draw
 from pspin_lite.state_space import decay_mask
 
@@ -28,11 +28,11 @@ def test_exp_overflows_above_the_limit():
 @pytest.mark.parametrize(
     ("decay", "chunk", "T", "expected"),
     [
-        (0.5, 2, 4, {"memory in tokens": 1.875, "of it through the state": "20 %", "chunks": 2,
+        (0.5, 2, 4, {"memory in tokens": 1.875, "of it through the state": "20%", "chunks": 2,
                      "pairs used": "6", "of all pairs": "10"}),
-        (1.0, 4, 10, {"half-life, tokens": "for ever", "memory in tokens": 10, "of it through the state": "80 %",
+        (1.0, 4, 10, {"half-life, tokens": "for ever", "memory in tokens": 10, "of it through the state": "80%",
                       "chunks": 3, "pairs used": "23", "of all pairs": "55"}),
-        (0.9, 256, 64, {"of it through the state": "0 %", "chunks": 1, "pairs used": "2,080",
+        (0.9, 256, 64, {"of it through the state": "0%", "chunks": 1, "pairs used": "2,080",
                         "of all pairs": "2,080"}),
     ],
 )  # fmt: skip
@@ -45,7 +45,7 @@ def test_widget_counts(decay, chunk, T, expected):
     shown = np.concatenate([patch.get_data().values for patch in left.patches])
     assert np.allclose(shown, M[-1])
     assert heat.get_title() == f"{numbers['pairs used']} of {numbers['of all pairs']} pairs"
-    assert left.get_title() == f"{numbers['of it through the state']} through the state"
+    assert left.get_title() == f"Last token: {numbers['of it through the state']} through the state"
     assert left.get_ylim() == (0, 1.02)
     assert heat.get_ylim() == (T + 0.5, 0.5)
     corners = [line.get_xdata().reshape(-1, 6)[:, :2].tolist() for line in heat.lines]
@@ -77,9 +77,35 @@ def test_widget_follows_its_sliders():
 
 def test_lines_are_what_was_given():
     ages, values = [0, 1, 10], {0.5: np.array([1, 0.5, 0.1])}
-    figure, shown = draw.clarity(values, ages, {0.5: np.array([0.9, 0.4, 0.2, 0.1])}, [0, 1, 5, 10])
+    figure, shown = draw.clarity(values, ages, {0.5: np.array([0.9, 0.4, 0.2, 0.1])}, [0, 1, 5, 10], 64)
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [[0.9, 0.4, 0.2, 0.1], [1, 0.5, 0.1]]
     assert shown is values
+
+
+def test_recall_is_the_formula():
+    T, d, decay, age = 50, 16, 0.9, 7
+    others = sum(decay ** (2 * n) for n in range(T) if n != age)
+    expected = decay**age / math.sqrt(decay ** (2 * age) + others / d)
+    assert draw.predict_clarity(decay, age, T, d) == pytest.approx(expected)
+    assert draw.predict_clarity(1.0, 79_999, 80_000, 88) == pytest.approx(math.sqrt(88 / 80_000), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("decay", "d", "T", "found"), [(1.0, 88, 80_000, "lost"), (1.0, 4096, 1_000, "clear"), (0.9, 88, 1_000, "lost")]
+)
+def test_the_title_says_whether_the_first_token_is_found(decay, d, T, found):
+    figure, numbers = draw.recall(decay, d, T)
+    title = f"The first token (orange): cosine {numbers['cosine of the first token']}, {found}"
+    assert figure.axes[0].get_title() == title
+
+
+def test_recall_is_live_on_a_page_without_a_kernel():
+    controls = dict(
+        decay=ipw.SelectionSlider(options=[0.9, 1.0], value=1.0),
+        d=ipw.SelectionSlider(options=[16, 88], value=88),
+        T=ipw.SelectionSlider(options=[1_000, 80_000], value=80_000),
+    )
+    assert len(live.specify(draw.recall, controls)["frames"]) == 8
 
 
 def test_time_and_flops_are_relative_to_the_smallest():

@@ -59,22 +59,24 @@ def test_finals_are_sorted():
     assert [text.get_text().strip() for text in marked.axes[0].texts] == ["counting, 1.90"]
 
 
-def test_the_front_has_curves_and_dots():
+def test_the_front_has_a_row_for_each_network():
     ends = {"subwords": {"good": {1: 1.5}}, "bytes": {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}}}
-    figure, shown = draw.front({"subwords": runs(), "bytes": runs()}, ends)
+    figure, shown = draw.front(ends, "a note")
     assert [list(one) for one in shown.values()] == [["good"], ["good", "bad"]]
     assert shown["subwords"]["good"].tolist() == [1.5]
-    upper, lower = (np.diff(axis.get_xlim()) for axis in figure.axes[2:])
-    assert upper == pytest.approx(lower), "distances can be compared"
-    [legend] = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["p-spin", "transformer"], "once, of both panels"
-    assert [panel.get_title().split(":")[0] for panel in figure.axes[:2]] == ["subwords", "bytes"]
+    upper, lower = figure.axes
+    assert upper.get_xlim() == lower.get_xlim(), "one scale"
+    assert [text.get_text() for text in upper.texts] == ["1.500", "a note"]
+    assert [(text.get_text(), text.xy[1]) for text in lower.texts] == [("3.000", 0), ("2.050", 1)]
+    assert lower.get_title("left") == "With bytes"
 
 
 def test_the_front_states_the_papers_comparison():
-    ends = {"bytes": {"p-Spin, batch 1": {1: 2.0, 2: 2.1}, "Transformer, batch 64": {1: 1.5}}}
-    *_, panel = draw.front({"bytes": runs()}, ends)[0].axes
-    assert panel.get_title("right") == "bytes: p-Spin, batch 1, ends 0.55\nabove the Transformer, batch 64"
+    ends = {"bytes": {"p-Spin, batch 1": {1: 2.0, 2: 2.1}, "Transformer, batch 64": {1: 1.5}, "other": {1: 1.0}}}
+    [panel] = draw.front(ends, "")[0].axes
+    assert panel.get_title("left") == "With bytes, the Transformer leads by 0.55 bits"
+    weights = {text.get_text(): text.get_weight() for text in panel.get_yticklabels()}
+    assert weights == {"p-Spin, batch 1": "bold", "Transformer, batch 64": "bold", "other": "normal"}
 
 
 def test_a_grid_has_a_cell_for_every_row_and_column():

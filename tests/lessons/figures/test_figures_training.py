@@ -55,13 +55,12 @@ def test_yardsticks():
 
 
 def test_jitter():
-    figure, rest = draw.jitter(10, [2.0, 3.0, 2.5], [1.5, 2.0, 1.75])
-    assert rest.tolist() == [0.5, 1.0, 0.75]
-    assert data(figure.axes[0]) == [[2, 3, 2.5], [1.5, 2, 1.75], [0.5, 1, 0.75]]
-    assert figure.axes[1].get_xlim() == figure.axes[1].get_ylim(), "one scale, with the diagonal"
-    assert figure.axes[1].lines[0].get_xydata().tolist() == [[1.5, 2], [2, 3], [1.75, 2.5]]
-    assert figure.axes[1].get_xticks().tolist() == figure.axes[1].get_yticks().tolist() == [1.5, 2, 2.5, 3]
-    assert "100%" in figure.get_suptitle()
+    judges = {"model": [1.5, 2.0, 1.75], "counts": [2.0, 2.0, 3.0]}
+    figure, shares = draw.jitter(10, [2.0, 3.0, 2.5], judges, peaks=1)
+    assert shares == pytest.approx({"model": 1, "counts": 0}, abs=1e-9)
+    assert [data(axes)[1] for axes in figure.axes] == [[2, 3, 2.5], [1.5, 2, 1.75], [2, 2, 3]]
+    assert {axes.lines[0].get_xdata()[0] for axes in figure.axes} == {11}, "the peak of the first, in every row"
+    assert figure.axes[1].get_title(loc="left").startswith("model: 100%")
 
 
 def test_attractors():
@@ -83,12 +82,14 @@ def test_surprise():
     assert [text.get_text() for text in figure.axes[0].texts] == ["a", "b", "↵", "c", "·"]
 
 
-def test_where():
-    figure, shown = draw.where([3.0, 2.0], {1: 4.5, 4: 3.51, 8: 3.5}, whole=3.5)
-    assert [bar.get_height() for bar in figure.axes[0].patches] == [3, 2]
-    assert data(figure.axes[1]) == [[3.5, 3.5], [4.5, 3.51, 3.5]]
-    assert shown["enough"] == 4, "within one per cent"
-    assert "4 bytes" in figure.axes[1].get_title(loc="left")
+def test_memory():
+    kept = {"fresh": [0.5, 0.1, 0.0], "trained": [0.6, 0.2, 0.03]}
+    figure, shown = draw.memory({1: 4.5, 4: 3.51, 8: 3.5}, 3.5, [1, 2, 8], kept)
+    assert data(figure.axes[0]) == [[3.5, 3.5], [4.5, 3.51, 3.5]]
+    assert (shown["enough"], shown["last"]) == (4, 0.03), "within one per cent; the trained network's"
+    assert data(figure.axes[1]) == [pytest.approx([50, 10, 0]), pytest.approx([60, 20, 3])]
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["4 bytes are nearly enough", "3% of a byte is left 8 bytes later"]
 
 
 # The widget

@@ -55,6 +55,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("decay_vectors", "implicit", "ternary"), _SWITCH),
     **dict.fromkeys(("norm_qk", "norm_state", "norm_down", "output_gate"), _SWITCH),
     "betas": _BETAS,
+    "optimizer": _one_of("adamw", "sgd"),
     "chunk": lambda name, value: value is None or checks.whole(name, value, 1),
     "tol": _rule(lambda x: x is None or (_number(x) and 0 < x < 1), "None or a number between 0 and 1"),
     "gamma_start": _rule(_number, "a finite number"),
@@ -93,6 +94,8 @@ class Config:
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW: PyTorch's default, the likeliest reading of "AdamW"
     decay_vectors: bool = False  # weight decay on matrices only: on gamma it would pull the attractor towards K = 0
     gain: float = 1.0  # dense matrices start at a standard deviation of gain / sqrt(fan-in)
+
+    optimizer: str = "adamw"  # the paper's; or "sgd", without momentum
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -194,19 +197,21 @@ _KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig, "ablation": A
 
 
 def to_dict(cfg: Config) -> dict:
-    """For a JSON file; `from_dict` gives the configuration back."""
+    """For a JSON file; `from_dict` gives the configuration back. AdamW is not mentioned: so files from before there was
+    a choice stay as they are."""
     kind = next(name for name, made in _KINDS.items() if type(cfg) is made)
-    return dict(kind=kind) | dataclasses.asdict(cfg)
+    values = dict(kind=kind) | dataclasses.asdict(cfg)
+    return {key: value for key, value in values.items() if (key, value) != ("optimizer", "adamw")}
 
 
 def from_dict(values: dict) -> PSpinConfig | TransformerConfig:
-    """What `to_dict` gave; every key is checked, and none may be missing."""
+    """What `to_dict` gave; every key is checked, and none may be missing but the optimizer."""
     values = dict(values)
     made = _KINDS[checks.choice("kind", values.pop("kind", None), _KINDS)]
     names = [f.name for f in dataclasses.fields(made)]
     for key in values:
         checks.choice("configuration key", key, names)
-    missing = [name for name in names if name not in values]
+    missing = [name for name in names if name not in values and name != "optimizer"]
     if missing:
         raise checks.wrong("configuration", "a dict without " + ", ".join(missing), "every key")
     if isinstance(values["betas"], list):  # JSON has no tuples

@@ -66,6 +66,7 @@ def test_frozen_and_replaceable():
         (lambda c: c.replace(betas=(0.9, 1.0)), ["betas", "1.0"]),
         (lambda c: c.replace(betas=("a", "b")), ["betas", "a"]),
         (lambda c: c.replace(betas=[0.9, 0.99]), ["betas", "tuple"]),
+        (lambda c: c.replace(optimizer="sdg"), ["optimizer", "'sdg'", "did you mean 'sgd'", "adamw"]),
         (lambda c: c.replace(tol=1e-3, implicit=False), ["tol", "implicit=False"]),
         (lambda c: c.replace(tol=2), ["tol", "2"]),
         (lambda c: c.replace(chunk=0), ["chunk", "0"]),

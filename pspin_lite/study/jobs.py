@@ -57,6 +57,7 @@ class Job:
     name: str
     cfg: Config
     settings: dict
+    short: bool = False  # its record keeps the result alone
 
 
 def at_work(out: Path) -> AbstractContextManager[store.Store]:
@@ -69,17 +70,17 @@ def jobs(group: str, arm: str) -> Iterator[Job]:
     beyond the four rates."""
     network, base = networks.arm(group, arm), f"{group}/{arm}"
     if network.tuned_as == "":
-        yield _job(f"{base}/seed-{network.cfg.seed}", network.cfg, network.settings)
+        yield _job(f"{base}/seed-{network.cfg.seed}", network.cfg, network.settings, False)
         return
     tries, beyond = _tries(network.tuned_as or base)
     if network.tuned_as is None:
         yield from tries
     best = chosen(tries) if len(tries) == TRIES else None
     if best is not None:
-        settings = FULL | dict(probe_every=network.cfg.steps // 5) | network.settings
-        for seed in networks.SEEDS:
-            full = networks.tuned(network.cfg, best.cfg.lr, best.cfg.gain).replace(seed=seed)
-            yield _job(f"{base}/seed-{seed}", full, settings)
+        settings = TRY if network.short else FULL | dict(probe_every=network.cfg.steps // 5)
+        for seed in network.seeds:
+            cfg = networks.run(network, best.cfg.lr, best.cfg.gain, seed)
+            yield _job(f"{base}/seed-{seed}", cfg, settings | network.settings, network.short)
     if network.tuned_as is None:
         yield from beyond
 
@@ -103,11 +104,11 @@ def _tries(base: str) -> tuple[list[Job], list[Job]]:
 
 
 def _try(base: str, cfg: Config, lr: float, scale: float) -> Job:
-    return _job(f"{base}/try-{lr:g}-{scale:g}", networks.attempt(cfg, lr, scale), TRY)
+    return _job(f"{base}/try-{lr:g}-{scale:g}", networks.attempt(cfg, lr, scale), TRY, True)
 
 
-def _job(name: str, cfg: Config, settings: dict) -> Job:
-    return Job(name, cfg, settings | (SMOKE if name.startswith("smoke") else {}))
+def _job(name: str, cfg: Config, settings: dict, short: bool) -> Job:
+    return Job(name, cfg, settings | (SMOKE if name.startswith("smoke") else {}), short)
 
 
 def chosen(tries: list[Job]) -> Job | None:
@@ -120,9 +121,10 @@ def chosen(tries: list[Job]) -> Job | None:
 
 
 def plan() -> list[tuple[str, Job | None]]:
-    """(name, job) in the order of work: by group all tries, then seed by seed. A job of None has to wait for others."""
+    """(name, job) in the order of work: by group the short arms one by one, then all tries, then seed by seed. A job of
+    None has to wait for others."""
     order = []
-    for group, members in networks.GROUPS.items():
+    for group, members in _in_turn():
         planned = {arm.name: list(jobs(group, arm.name)) for arm in members}
         count = {arm.name: _runs_of(arm, planned[arm.name]) for arm in members}
         for i in range(max(count.values())):
@@ -133,11 +135,21 @@ def plan() -> list[tuple[str, Job | None]]:
     return order
 
 
+def _in_turn() -> Iterator[tuple[str, tuple[networks.Arm, ...]]]:
+    """Arms whose runs take turns."""
+    for group, members in networks.GROUPS.items():
+        for arm in members:
+            if arm.short:
+                yield group, (arm,)
+        if rest := tuple(arm for arm in members if not arm.short):
+            yield group, rest
+
+
 def _runs_of(arm: networks.Arm, planned: list[Job]) -> int:
     """As many as there will be, as far as can be known."""
     if any("/seed-" in job.name for job in planned):
         return len(planned)
-    return len(networks.SEEDS) + (max(TRIES, len(planned)) if arm.tuned_as is None else 0)
+    return len(arm.seeds) + (max(TRIES, len(planned)) if arm.tuned_as is None else 0)
 
 
 def work(only: list[str], out: Path, minutes: float | None = None, stop: Event | None = None) -> tuple[int, str | None]:
@@ -228,7 +240,7 @@ def record(job: Job, run: Run, failure: str | None = None) -> dict:
         failure=failure,
         summary=None if failure else run.summary | dict(flops_a_step=flops_a_step(run.cfg)),
     )
-    if "/try-" in job.name:
+    if job.short:
         return result
     result |= course(run) | dict(
         noise=[short(one) for one in run.metrics("noise")],

@@ -13,7 +13,8 @@ cores (at batch size 1 that is a million bytes, at 64 eight million). The group 
 "presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them. The groups
 "living-", "steps-" and "repair-" are those of the second study (docs/second_study.md), with bytes and with subwords:
-what brings the MLP to life, what its steps are worth then, and what else has to be mended.
+what brings the MLP to life, what its steps are worth then, and what else has to be mended. "moments", its relatives and
+"sgd" ask what makes batch size 1 stable, in runs as short as tries.
 
 Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
@@ -31,6 +32,7 @@ from ..config import AblationConfig, Config, PSpinConfig, TransformerConfig, Var
 
 RATES, HIGHEST = (4e-4, 8e-4, 1.6e-3, 3.2e-3), 2.56e-2  # the paper's is 8e-4
 SCALES = (1.0, 2.0)  # gain and ternary_gain: matrices start at scale / sqrt(fan-in)
+SGD_RATES = (0.1, 0.3, 1.0, 3.0)
 CONTEXT = 128
 TRY_SEED, SEEDS = 1337, (1, 2, 3)
 BATCH_64 = dict(batch=64, steps=1000, warmup=100, cooldown=500)  # as in the preset transformer-paper
@@ -44,6 +46,9 @@ class Arm:
     cfg: Config
     tuned_as: str | None = None  # GROUP/ARM whose tries it takes over; None: it has its own; "": neither, one run as is
     settings: dict = field(default_factory=dict)  # of training, besides those of every full run
+    seeds: tuple[int, ...] = SEEDS
+    short: bool = False  # its seeds are trained and recorded as tries are, without curves, and come first of its group
+    times: float = 1.0  # the tuned rate
 
 
 def _ablation(base: PSpinConfig, **changes: object) -> AblationConfig:
@@ -209,7 +214,54 @@ def _second_groups() -> dict[str, tuple[Arm, ...]]:
     }
 
 
-FIRST, SECOND = _groups(), _second_groups()  # of the two studies
+def _moments() -> dict[str, tuple[Arm, ...]]:
+    """Adam's second moment, and SGD without momentum, in short runs with bytes: four networks, each at the rate and
+    scale that its tries chose with a beta2 of 0.999."""
+    tuned_as = {
+        "p-spin": "bytes-1/p-spin",
+        "transformer": "bytes-1/transformer",
+        "tanh-tanh": "living-bytes/tanh-tanh",
+        "swiglu": "bytes-1/swiglu",
+    }
+    of = {one.name: one for one in (*_living("bytes-1", _bytes()[0].cfg, 486), *_bytes())}
+
+    def made(network: str, label: str, beta2: float = 0.999, times: float = 1.0, seeds: tuple = (1,), **changes) -> Arm:
+        cfg = of[network].cfg
+        cfg = cfg.replace(**dict(betas=(cfg.betas[0], beta2), steps=2000) | changes)
+        return Arm(f"{network}-{label}", of[network].says, cfg, tuned_as[network], {}, seeds, True, times)
+
+    two, others = ("p-spin", "transformer"), ("tanh-tanh", "swiglu")
+    order = [(names, betas) for betas in ((0.95, 0.99, 0.999), (0.9, 0.9999)) for names in (two, others)]
+    # As many sequences; the root of the batch times the rate (arXiv 2205.10287)
+    at_8, root = dict(batch=8, steps=250, warmup=62, cooldown=125), 8**0.5
+    return {
+        "moments": tuple(
+            made(name, f"beta2-{beta2:g}", beta2, seeds=SEEDS)
+            for names, some in order
+            for beta2 in some
+            for name in names
+        ),
+        "moments-rates": tuple(
+            made(name, f"beta2-{beta2:g}-times-{times:g}", beta2, times)
+            for names in (two, others)
+            for beta2 in (0.95, 0.999)
+            for times in ((0.25, 0.5, 2, 4) if names == two and beta2 == 0.95 else (0.25, 4))
+            for name in names
+        ),
+        "moments-8": tuple(
+            made(name, f"beta2-{beta2:g}", beta2, root, **at_8)
+            for beta2 in (0.95, 0.999, round(0.95**8, 4), round(0.999**8, 4))  # 8 batches forget as 8 steps do
+            for name in two
+        ),
+        "sgd": tuple(
+            made(name, f"rate-{lr:g}", optimizer="sgd", lr=lr, weight_decay=0.0)
+            for lr in SGD_RATES
+            for name in tuned_as
+        ),
+    }
+
+
+FIRST, SECOND = _groups(), _second_groups() | _moments()  # of the two studies
 GROUPS = FIRST | SECOND
 
 
@@ -221,6 +273,12 @@ def arm(group: str, name: str) -> Arm:
 def attempt(cfg: Config, lr: float, scale: float) -> Config:
     """A try: a quarter of the run."""
     return tuned(cfg, lr, scale).replace(steps=cfg.steps // 4, seed=TRY_SEED)
+
+
+def run(arm: Arm, lr: float, scale: float, seed: int) -> Config:
+    """With what was tuned. SGD keeps a rate of its own: Adam's says nothing about it."""
+    lr = arm.cfg.lr if arm.cfg.optimizer == "sgd" else arm.times * lr
+    return tuned(arm.cfg, lr, scale).replace(seed=seed)
 
 
 def tuned(cfg: Config, lr: float, scale: float) -> Config:

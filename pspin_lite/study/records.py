@@ -101,7 +101,8 @@ def rates(group: str, arm: str, scale: float = networks.SCALES[0]) -> dict[float
 
 def missing(*names: str) -> list[str]:
     """Of GROUP/ARM, the full runs that are not there."""
-    return [run for name in names for n in networks.SEEDS if not has(run := f"{name}/seed-{n}")]
+    runs = (f"{name}/seed-{n}" for name in names for n in networks.arm(*name.split("/")).seeds)
+    return [run for run in runs if not has(run)]
 
 
 def failed(*names: str) -> list[str]:

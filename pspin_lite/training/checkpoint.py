@@ -3,7 +3,7 @@
 A checkpoint is a folder, step-00001500, with
 
     weights.safetensors     the model's parameters
-    optimizer.safetensors   AdamW's moments and step counts, named "exp_avg/PARAMETER" and so on
+    optimizer.safetensors   AdamW's moments and step counts, named "exp_avg/PARAMETER" and so on; of SGD nothing
     state.json              step, tokens, seconds, generators, configuration, versions, threads
     manifest.json           size and SHA-256 of the other three; written last
 

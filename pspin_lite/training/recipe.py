@@ -1,4 +1,4 @@
-"""The paper's training recipe: AdamW, which weights decay, the learning rate of each step, clipping.
+"""The paper's training recipe: AdamW (SGD to compare), which weights decay, the learning rate of each step, clipping.
 
 A step is: set the gradients to zero, compute those of the loss, then `finish_step`. Whatever trains or times a step of
 training goes through here.
@@ -18,7 +18,7 @@ from ..language_model import LanguageModel
 
 
 def parameter_groups(model: LanguageModel) -> list[dict[str, Any]]:
-    """For AdamW. Paper silent on which weights decay: ours do in matrices (see `Config.decay_vectors`)."""
+    """For the optimizer. Paper silent on which weights decay: ours do in matrices (see `Config.decay_vectors`)."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
     decay = model.cfg.weight_decay
@@ -28,10 +28,13 @@ def parameter_groups(model: LanguageModel) -> list[dict[str, Any]]:
     ]
 
 
-def optimizer(model: LanguageModel) -> torch.optim.AdamW:
-    """AdamW as the model's configuration has it. Fused: one pass over the memory, on a CPU many times as fast as a loop
-    over tensors."""
-    return torch.optim.AdamW(parameter_groups(model), lr=model.cfg.lr, betas=model.cfg.betas, fused=True)
+def optimizer(model: LanguageModel) -> torch.optim.Optimizer:
+    """As the model's configuration has it. Fused: one pass over the memory, on a CPU many times as fast as a loop over
+    tensors. SGD has no momentum, and so no state; both shrink a weight that decays by rate * weight_decay."""
+    groups, cfg = parameter_groups(model), model.cfg
+    if cfg.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=cfg.lr, fused=True)
+    return torch.optim.AdamW(groups, lr=cfg.lr, betas=cfg.betas, fused=True)
 
 
 def learning_rate(cfg: Config, step: int) -> float:

@@ -9,13 +9,14 @@ import signal
 import threading
 
 import pytest
+import torch
 from helpers import message
 
 import pspin_lite as ps
 from pspin_lite import _files as files
 from pspin_lite.cli import main
 from pspin_lite.study import experiments, jobs, networks, records, store
-from pspin_lite.training import nonfinite
+from pspin_lite.training import nonfinite, recipe
 from pspin_lite.training import train as training
 from pspin_lite.training.loop import Trainer
 from pspin_lite.training.runs import Run
@@ -62,15 +63,16 @@ def test_arms_of_a_group_differ_in_what_they_say_and_in_nothing_else():
             continue
         shared = {(a.cfg.batch, a.cfg.steps, a.cfg.warmup, a.cfg.cooldown, a.cfg.context, a.cfg.vocab) for a in members}
         assert len(shared) == 1, group
-        shared = {(a.cfg.clip, a.cfg.weight_decay, a.cfg.min_ratio, a.cfg.betas) for a in members}
+        shared = {(a.cfg.clip, a.cfg.weight_decay, a.cfg.min_ratio, a.cfg.optimizer, a.short) for a in members}
         assert len(shared) == 1, group
+        assert len({a.cfg.betas for a in members}) == 1 or group.startswith("moments"), group
 
 
 @pytest.mark.parametrize("group", ["bytes-1", "bytes-64", "subwords-1", "subwords-64", *networks.SECOND])
 def test_arms_have_the_same_number_of_parameters(group):
     models = {arm.name: ps.build(arm.cfg) for arm in networks.GROUPS[group]}
     sizes = {name: sum(p.numel() for p in model.parameters()) for name, model in models.items()}
-    whole = {"bytes": 1_107_968, "subwords": 1_094_728}["bytes" if "bytes" in group else "subwords"]  # p-Spin's
+    whole = {"bytes": 1_107_968, "subwords": 1_094_728}["subwords" if "subwords" in group else "bytes"]  # p-Spin's
     if "no-mlp" in sizes:
         assert sizes.pop("no-mlp") < 0.65 * whole
     if "k0" in sizes:
@@ -95,6 +97,67 @@ def test_the_paper_rate_is_tried_and_tries_are_a_quarter_as_long():
         with pytest.raises(ValueError) as raised:
             call()
         assert words in message(raised)
+
+
+def test_runs_about_the_second_moment_reach_the_optimizer():
+    """Each at its network's tuned rate or a multiple of it, with its own beta2, and in the order the page asks for."""
+    best = {
+        "p-spin": (1.6e-3, 2.0),
+        "transformer": (8e-4, 1.0),
+        "tanh-tanh": (8e-4, 1.0),
+        "swiglu": (8e-4, 1.0),
+    }
+    names = [name for name, _ in jobs.plan() if name.startswith(("moments", "sgd"))]
+    counts = {group: sum(name.startswith(group + "/") for name in names) for group in networks.SECOND}
+    assert {group: counts[group] for group in ("moments", "moments-rates", "moments-8", "sgd")} == {
+        "moments": 60,
+        "moments-rates": 20,
+        "moments-8": 8,
+        "sgd": 16,
+    }
+    of_two = re.compile(r"moments/(p-spin|transformer)-beta2-(0.95|0.99|0.999)/seed-[123]")
+    of_others = re.compile(r"moments/(tanh-tanh|swiglu)-beta2-(0.95|0.99|0.999)/seed-[123]")
+    assert all(of_two.fullmatch(name) for name in names[:18])
+    assert all(of_others.fullmatch(name) for name in names[18:36])
+    for group in ("moments", "moments-rates", "moments-8", "sgd"):
+        for arm in networks.GROUPS[group]:
+            network, label, *numbers = re.fullmatch(
+                r"(.*)-(beta2|rate)-([\d.]+)(?:-times-([\d.]+))?", arm.name
+            ).groups()
+            lr, scale = best[network]
+            for job in jobs.jobs(group, arm.name):
+                optimizer = recipe.optimizer(ps.build(job.cfg))
+                group_of = optimizer.param_groups[0]
+                assert (job.cfg.gain, job.cfg.batch * job.cfg.steps) == (scale, 2000), job.name
+                assert job.settings == jobs.TRY
+                if label == "rate":
+                    assert type(optimizer) is torch.optim.SGD
+                    momentum, decay = group_of["momentum"], group_of["weight_decay"]
+                    assert (job.cfg.lr, momentum, decay) == (float(numbers[0]), 0, 0)
+                    continue
+                times = 8**0.5 if group == "moments-8" else float(numbers[1] or 1)
+                assert type(optimizer) is torch.optim.AdamW
+                assert (group_of["betas"], group_of["weight_decay"]) == ((0.9, float(numbers[0])), 0.05)
+                assert group_of["lr"] == pytest.approx(times * lr)
+
+
+def test_a_short_run_keeps_its_result_alone(empty, monkeypatch):
+    """It takes over the tries of another arm, and trains with its own beta2 and seed, at a multiple of the rate."""
+    smoke = networks.GROUPS["smoke"]
+    cfg = smoke[0].cfg.replace(betas=(0.9, 0.5))
+    arm = networks.Arm("other", "byte-smoke", cfg, "smoke/p-spin", {}, (1, 7), True, 0.5)
+    monkeypatch.setattr(networks, "GROUPS", {"smoke": smoke, "smoke-short": (arm,)})
+    assert [name for name, _ in jobs.plan()][-2:] == ["smoke-short/other/0", "smoke-short/other/1"]
+    jobs.work(["smoke/p-spin", "smoke-short"], empty / "runs")
+    for seed in (1, 7):
+        record = recorded(empty / "runs", f"smoke-short/other/seed-{seed}")
+        full = recorded(empty / "runs", "smoke/p-spin/seed-1")["config"]["model"]
+        model = record["config"]["model"]
+        assert (model["betas"], model["seed"], model["lr"]) == ([0.9, 0.5], seed, full["lr"] / 2)
+        assert record["summary"]["validation"].keys() == {"held-out", "recent"}
+        assert record.keys() == recorded(empty / "runs", "smoke/p-spin/try-0.0008-1").keys()
+    with records.using(empty / "runs/records"):
+        assert records.missing("smoke-short/other") == []
 
 
 def test_continual_arms_take_over_what_was_tuned(tmp_path):
@@ -262,7 +325,7 @@ def test_the_command_says_what_is_wrong_in_one_line(capsys):
 @pytest.mark.parametrize("name", STORED)
 def test_a_record_is_that_of_its_job(name):
     """A configuration that was changed after the run, or a record moved by hand, would be found here."""
-    group, arm, run = name.split("/")
+    group, arm, _ = name.split("/")
     record = records.read(name)
     job = {job.name: job for job in jobs.jobs(group, arm)}[name]
     assert record["command"] == f"python -m pspin_lite experiments {job.name}"
@@ -272,7 +335,7 @@ def test_a_record_is_that_of_its_job(name):
     starts = record["environment"].get("commits", [[0, record["environment"]["commit"]]])
     form = "[0-9a-f]{40}[+]?" if group.startswith("smoke") else "[0-9a-f]{40}"
     assert all(re.fullmatch(form, commit) for _, commit in starts), "which code; in the study none that was changed"
-    if record["summary"] is not None and run.startswith("seed-"):
+    if record["summary"] is not None and not job.short:
         assert record["summary"]["steps"] == len(record["loss"]) == job.cfg.steps
 
 

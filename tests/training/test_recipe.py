@@ -46,6 +46,27 @@ def test_a_step_is_clipped_and_taken_at_the_rate(clip):
     assert all(torch.equal(a, b) for a, b in zip(*models, strict=True))
 
 
+def test_sgd_has_no_momentum_and_no_state():
+    """Two steps written out: clipped gradients and decay, times the rate."""
+    torch.manual_seed(0)
+    model = small("byte", optimizer="sgd", clip=0.5, betas=(0.5, 0.6))
+    optimizer = recipe.optimizer(model)
+    expected = {name: p.detach().clone() for name, p in model.named_parameters()}
+    tokens = torch.arange(34).view(2, 17)
+    for rate in (0.07, 0.2):
+        optimizer.zero_grad()
+        model.loss(tokens[:, :-1], tokens[:, 1:]).backward()
+        norm = recipe.gradient_norm(model)
+        assert norm > 0.5
+        for name, p in model.named_parameters():
+            decay = 0.05 if p.ndim == 2 else 0.0
+            expected[name] -= rate * (p.grad * 0.5 / (norm + 1e-6) + decay * expected[name])
+        recipe.finish_step(model, optimizer, rate, norm)
+        for name, p in model.named_parameters():
+            torch.testing.assert_close(p.detach(), expected[name])
+    assert not optimizer.state
+
+
 def test_schedule():
     cfg = ps.preset("byte-paper")
     rate = functools.partial(recipe.learning_rate, cfg)

@@ -109,6 +109,17 @@ def test_in_time_order(tmp_path, texts):
     assert faulty.result(ps.resume(newest, show=False)) == before
 
 
+def test_sgd_goes_on_exactly(tmp_path, texts):
+    """Its checkpoints have no moments. A folder with a run of AdamW is refused."""
+    folder, cfg = tmp_path / "run", faulty.cfg(optimizer="sgd", lr=0.1)
+    whole = ps.train(cfg, folder, corpus=str(texts), **faulty.SETTINGS)
+    before = faulty.result(whole)
+    again = ps.resume(sorted((folder / "checkpoints").iterdir())[0], show=False)
+    assert (again.cfg, faulty.result(again)) == (cfg, before)
+    with pytest.raises(files.FileError, match="optimizer 'sgd' there"):
+        ps.train(cfg.replace(optimizer="adamw"), folder, corpus=str(texts), **faulty.SETTINGS)
+
+
 # What is recorded
 
 
@@ -238,6 +249,9 @@ def test_configurations_as_json():
             ps.config.from_dict(values | dict(widht=3))
         with pytest.raises(ValueError, match="without seed"):
             ps.config.from_dict({key: value for key, value in values.items() if key != "seed"})
+        assert "optimizer" not in values, "as in files from before there was a choice"
+        other = cfg.replace(optimizer="sgd")
+        assert ps.config.from_dict(json.loads(json.dumps(ps.config.to_dict(other)))) == other
 
 
 # The command line

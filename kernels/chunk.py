@@ -1,32 +1,20 @@
-"""What both forms of the chunked state space do with one chunk: its decays, its output, its write.
-
-`chunk_walk.py` calls these functions in a loop along the sequence, `chunk_parallel.py` once a chunk, each in a program
-of its own. Nothing here knows which of the two it serves: that is why they are the same computation.
+"""What all state-space kernels do with a chunk: loading, its decays, its scores, its output, its write.
 
 What it computes, for a chunk of C tokens with the state h_in before it
 
     o     = (Q K^T * M) V + from_start * (Q h_in)        Eq. ssm-mask, Eq. ssm-intra, Eq. ssm-cross
     h_out = carry h_in + K^T (to_end * V)                Eq. ssm-state
 
-One computation, four uses. The backward pass (derived in pspin_lite/state_space.py) consists of the same two lines with
-the letters exchanged. For dV and dK time runs backwards (REVERSE): M is transposed, from_start and to_end swap.
-
-    result  "q"  "k"  "v"  "h"                 REVERSE
-    o       Q    K    V    h, from the left    no
-    dQ      dO   V    K    h^T                 no
-    dV      K    Q    dO   h', from the right  yes         h' is the gradient of the state
-    dK      V    dO   Q    h'^T                yes
-
 Glossary
     name     shape           meaning
     q, k, v  [BC,W], ..      rows of a block. A head's width d is held as blocks of W columns, W a power of two
                              from 16 on: 64 + 16 for d = 68, 64 + 32 for d = 88 (not 128). Zeros past d
-    h        [W,BV], ..      a tile of the state: all its rows (keys), BV of its columns (values)
+    h        [W,BV], ..      a tile of the state: blocks of its rows (keys), BV of its columns (values)
     g        [BC]            log decays, each in [-inf, 0]; zero past the end of the sequence
-    lines    [4,B*H,N*C]     log decays added up, see `sum_decays`
+    lines    [4,B*H,N*C]     log decays added up, see `sum_decays`; two lines where a chunk is a single block
     M        [BC,BC]         one block of the decay mask; M[c,j] = what is left of token j at token c
     P        [BC,BC]         decayed scores, Q K^T * M
-    C, BC    int             tokens in a chunk, in a block: a chunk is worked on in C / BC blocks, to keep tiles small
+    C, BC    int             tokens in a chunk, in a block: `walk` works in C / BC blocks, to keep tiles small
     r, s     int             numbers of blocks inside the chunk
     left     int             tokens from the chunk's first to the end of the sequence; nothing beyond is loaded
     tiles    Tiles           all these sizes
@@ -50,16 +38,14 @@ FROM_START, TO_END, HEAD, TAIL = (tl.constexpr(i) for i in range(4))  # the four
 
 
 class Tiles(NamedTuple):
-    """How a chunk is cut up: known when a kernel is compiled."""
+    """How one kernel cuts up a chunk: known when it is compiled."""
 
     d: int  # width of a head
     C: int  # tokens in a chunk
     BC: int  # tokens in a block
-    widths: tuple[int, ...]  # W: columns of a head in each of its blocks of columns
-    firsts: tuple[int, ...]  # where each of those begins
-    BV: int  # columns of values in one program
-    each: int  # elements in 128 bits: tokens, heads and batch entries begin at multiples of it
-    row: int  # columns of a head that may be loaded: d, filled up with zeros to a multiple of `each`
+    keys: tuple[tuple[int, int], ...]  # blocks of columns of q and k, rows of a state: where each begins, its width W
+    values: tuple[tuple[int, int], ...]  # blocks of columns of v and o, of a state
+    each: int  # elements that one load may bring: tokens, heads and batch entries begin at multiples of it
 
 
 @triton.jit
@@ -79,20 +65,28 @@ def head_of(x, strides, b, head, tiles: tl.constexpr):
 def load_rows(x, stride, first, left, column, W: tl.constexpr, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
     """Rows first.., columns column.. of a head -> [BC,W]; zero past the sequence and the width."""
     each: tl.constexpr = tiles.each
-    t = first + tl.arange(0, tiles.BC)
-    c = column + tl.arange(0, W)
-    inside = (t[:, None] < left) & (c[None, :] < tiles.row)
+    t, c = first + tl.arange(0, tiles.BC), column + tl.arange(0, W)
+    inside = (t[:, None] < left) & (c[None, :] < tiles.d)
     at = tl.multiple_of(t[:, None] * stride, (each, each))
     return tl.load(x + at + c[None, :], mask=inside, other=0.0, eviction_policy=KEEP)
 
 
 @triton.jit
-def load_heads(x, stride, first, left, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
-    """Rows first.., the whole width of a head -> [BC,W], one for each block of columns."""
+def load_heads(
+    x, stride, first, left, column, blocks: tl.constexpr, tiles: tl.constexpr, KEEP: tl.constexpr = ""
+):  # fmt: skip
+    """The same for each of the blocks of columns -> [BC,W], .."""
     parts = ()
-    for i in tl.static_range(len(tiles.widths)):
-        parts += (load_rows(x, stride, first, left, tiles.firsts[i], tiles.widths[i], tiles, KEEP),)
+    for i in tl.static_range(len(blocks)):
+        parts += (load_rows(x, stride, first, left, column + blocks[i][0], blocks[i][1], tiles, KEEP),)
     return parts
+
+
+@triton.jit
+def store_rows(x, part, stride, first, left, column, tiles: tl.constexpr):
+    t, c = first + tl.arange(0, tiles.BC), column + tl.arange(0, part.shape[1])
+    inside = (t[:, None] < left) & (c[None, :] < tiles.d)
+    tl.store(x + t[:, None] * stride + c[None, :], part.to(x.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -103,27 +97,36 @@ def load_line(x, stride, first, left, W: tl.constexpr):
 
 
 @triton.jit
-def state_at(row, W: tl.constexpr, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
-    """Offsets and mask of W rows, BV columns of a state [d,d] or, TRANSPOSED, of h^T in the memory of h."""
-    i, c = row + tl.arange(0, W)[:, None], column + tl.arange(0, tiles.BV)[None, :]
-    return i + c * tiles.d if TRANSPOSED else i * tiles.d + c, (i < tiles.d) & (c < tiles.d)
+def state_at(row, rows: tl.constexpr, column, columns: tl.constexpr, tiles: tl.constexpr):
+    """Offsets and mask of one block of a state [d,d]."""
+    r, c = row + tl.arange(0, rows)[:, None], column + tl.arange(0, columns)[None, :]
+    return r * tiles.d + c, (r < tiles.d) & (c < tiles.d)
 
 
 @triton.jit
-def load_state(h, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
-    """A tile of a state -> [W,BV], one for each block of columns."""
+def state_block(i: tl.constexpr, row, column, tiles: tl.constexpr):
+    """The same for block i of a tile, keys from `row` and values from `column` on, a row of blocks after the other."""
+    key: tl.constexpr = i // len(tiles.values)
+    value: tl.constexpr = i % len(tiles.values)
+    first_row, first_column = row + tiles.keys[key][0], column + tiles.values[value][0]
+    return state_at(first_row, tiles.keys[key][1], first_column, tiles.values[value][1], tiles)
+
+
+@triton.jit
+def load_state(h, row, column, tiles: tl.constexpr):
+    """A tile of a state -> [W,W], .., its blocks."""
     parts = ()
-    for i in tl.static_range(len(tiles.widths)):
-        at, inside = state_at(tiles.firsts[i], tiles.widths[i], column, tiles, TRANSPOSED)
+    for i in tl.static_range(len(tiles.keys) * len(tiles.values)):
+        at, inside = state_block(i, row, column, tiles)
         parts += (tl.load(h + at, mask=inside, other=0.0),)
     return parts
 
 
 @triton.jit
-def store_state(h, tile, column, tiles: tl.constexpr, TRANSPOSED: tl.constexpr):
-    for i in tl.static_range(len(tile)):
-        at, inside = state_at(tiles.firsts[i], tiles.widths[i], column, tiles, TRANSPOSED)
-        tl.store(h + at, tile[i], mask=inside)
+def store_state(h, parts, row, column, tiles: tl.constexpr):
+    for i in tl.static_range(len(parts)):
+        at, inside = state_block(i, row, column, tiles)
+        tl.store(h + at, parts[i].to(h.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -135,19 +138,21 @@ def sum_decays(g, lines, g_strides, T, H, N, tiles: tl.constexpr):
     """
     n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
     t0 = tl.cast(n, tl.int64) * tiles.C
+    left = (T - t0).to(tl.int32)
     g += bh // H * g_strides[0] + bh % H * g_strides[2] + t0 * g_strides[1]
     lines += bh * N * tiles.C + t0
     size = tl.num_programs(1).to(tl.int64) * N * tiles.C
-    i = tl.arange(0, tiles.C)
-    for r in range(tiles.C // tiles.BC):
-        c = r * tiles.BC + tl.arange(0, tiles.BC)
-        G = load_line(g, g_strides[1], 0, (T - t0).to(tl.int32), tiles.C)[None, :]  # log decays of the chunk: [1,C]
-        before, after = i[None, :] <= c[:, None], i[None, :] > c[:, None]  # [BC,C]
-        block = (i[None, :] >= r * tiles.BC) & (i[None, :] < (r + 1) * tiles.BC)
-        tl.store(lines + FROM_START * size + c, tl.sum(tl.where(before, G, 0.0), 1))
-        tl.store(lines + TO_END * size + c, tl.sum(tl.where(after, G, 0.0), 1))
-        tl.store(lines + HEAD * size + c, tl.sum(tl.where(before & block, G, 0.0), 1))
-        tl.store(lines + TAIL * size + c, tl.sum(tl.where(after & block, G, 0.0), 1))
+    c = tl.arange(0, tiles.C)
+    here = load_line(g, g_strides[1], 0, left, tiles.C)  # g_c: [C]
+    after = tl.load(g + (c + 1) * g_strides[1], mask=(c + 1 < left) & (c + 1 < tiles.C), other=0.0)  # g_{c+1}: [C]
+    tl.store(lines + FROM_START * size + c, tl.cumsum(here, 0))
+    tl.store(lines + TO_END * size + c, tl.cumsum(after, 0, reverse=True))
+    if tiles.C > tiles.BC:
+        rest = tl.where(c % tiles.BC < tiles.BC - 1, after, 0.0)
+        blocks: tl.constexpr = tiles.C // tiles.BC
+        at = tl.arange(0, blocks)[:, None] * tiles.BC + tl.arange(0, tiles.BC)[None, :]
+        tl.store(lines + HEAD * size + at, tl.cumsum(tl.reshape(here, [blocks, tiles.BC]), 1))
+        tl.store(lines + TAIL * size + at, tl.cumsum(tl.reshape(rest, [blocks, tiles.BC]), 1, reverse=True))
 
 
 @triton.jit
@@ -163,28 +168,22 @@ def carry(lines, tiles: tl.constexpr):
 
 
 @triton.jit
-def mask_within(g, REVERSE: tl.constexpr):
-    """Eq. ssm-mask inside one block: [BC] -> [BC,BC]. Each column j (REVERSE: row j) adds up g_{j+1}..g_c by itself."""
+def mask_within(g):
+    """Eq. ssm-mask inside one block: [BC] -> [BC,BC]. Each column j adds up g_{j+1}..g_c by itself."""
     i = tl.arange(0, g.shape[0])
-    if REVERSE:
-        segment = tl.cumsum(tl.where(i[None, :] > i[:, None], g[None, :], 0.0), 1)  # [j,c]
-        M = tl.where(i[None, :] >= i[:, None], tl.exp(segment), 0.0)
-    else:
-        segment = tl.cumsum(tl.where(i[:, None] > i[None, :], g[:, None], 0.0), 0)  # [c,j]
-        M = tl.where(i[:, None] >= i[None, :], tl.exp(segment), 0.0)
-    return M
+    segment = tl.cumsum(tl.where(i[:, None] > i[None, :], g[:, None], 0.0), 0)  # [c,j]
+    return tl.where(i[:, None] >= i[None, :], tl.exp(segment), 0.0)
 
 
 @triton.jit
-def mask_across(lines, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
-    """Eq. ssm-mask between block r (rows, reading) and block s (columns, writing): [BC,BC]."""
+def mask_across(lines, r, s, tiles: tl.constexpr):
+    """Eq. ssm-mask between block r (rows, reading) and an earlier block s (columns, writing): [BC,BC]."""
     block = tl.arange(0, tiles.C // tiles.BC)
     at = block * tiles.BC + tiles.BC - 1
     sums = tl.load(lines[0] + HEAD * lines[1] + at)  # log decay of each whole block: [C/BC]
-    inner = (block > r) & (block < s) if REVERSE else (block > s) & (block < r)
-    between = tl.sum(tl.where(inner, sums, 0.0), 0)
-    reading = load_sums(lines, TAIL if REVERSE else HEAD, r * tiles.BC, tiles)  # [BC]
-    writing = load_sums(lines, HEAD if REVERSE else TAIL, s * tiles.BC, tiles)  # [BC]
+    between = tl.sum(tl.where((block > s) & (block < r), sums, 0.0), 0)
+    reading = load_sums(lines, HEAD, r * tiles.BC, tiles)  # [BC]
+    writing = load_sums(lines, TAIL, s * tiles.BC, tiles)  # [BC]
     return tl.exp((reading + between)[:, None] + writing[None, :])
 
 
@@ -192,7 +191,7 @@ def mask_across(lines, r, s, tiles: tl.constexpr, REVERSE: tl.constexpr):
 def multiply(a, b, total):
     """a b + total, in float32. An operand computed here is float32 where inputs have 16 bits. bfloat16 has the same
     range: it is rounded. float16 ends at 65504, which a state or a score may exceed: TF32 products have float16's ten
-    bits and float32's range."""
+    bits and float32's range. They cut the other bits off, where rounding would lose half as much at most."""
     if a.dtype == b.dtype:
         total = tl.dot(a, b, total, input_precision="ieee")
     elif a.dtype == tl.bfloat16 or b.dtype == tl.bfloat16:
@@ -200,6 +199,12 @@ def multiply(a, b, total):
     else:
         total = tl.dot(a.to(tl.float32), b.to(tl.float32), total, input_precision="tf32")
     return total
+
+
+@triton.jit
+def as_operand(x, dtype: tl.constexpr):
+    """x as `multiply` takes it beside a factor of this dtype, to keep fewer registers: bfloat16 if that is bfloat16."""
+    return x.to(tl.bfloat16) if dtype == tl.bfloat16 else x
 
 
 @triton.jit
@@ -212,47 +217,47 @@ def scores(q, k, tiles: tl.constexpr):
 
 
 @triton.jit
-def chunk_cross(q, h, stride, lines, r, left, tiles: tl.constexpr, REVERSE: tl.constexpr):
+def chunk_cross(q, h, stride, lines, r, left, tiles: tl.constexpr):
     """Eq. ssm-cross: what block r reads from the state -> [BC,BV]. Here and below, q, k, v, g point to the chunk's
     first token, and `stride` says how far apart tokens are in each of them."""
-    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles, "evict_last")  # queries of block r: [BC,W], ..
-    o = tl.full([tiles.BC, tiles.BV], 0.0, tl.float32)
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, 0, tiles.keys, tiles, "evict_last")  # queries of block r
+    o = tl.full([tiles.BC, tiles.values[0][1]], 0.0, tl.float32)
     for i in tl.static_range(len(h)):
         o = multiply(q_r[i], h[i], o)
-    return o * tl.exp(load_sums(lines, TO_END if REVERSE else FROM_START, r * tiles.BC, tiles))[:, None]
+    return o * tl.exp(load_sums(lines, FROM_START, r * tiles.BC, tiles))[:, None]
 
 
 @triton.jit
-def chunk_intra(o, q, k, v, g, stride, lines, r, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
+def chunk_intra(o, q, k, v, g, stride, lines, r, left, column, tiles: tl.constexpr):
     """Eq. ssm-intra: adds to o [BC,BV] what block r reads from its own chunk."""
+    BV: tl.constexpr = tiles.values[0][1]
     if tiles.C > tiles.BC:
-        first, end = (r + 1, tiles.C // tiles.BC) if REVERSE else (0, r)
-        for s in tl.range(first, end, disable_licm=True):  # whole blocks before r (REVERSE: after r)
-            q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # again: cheaper than keeping it in registers
-            k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,W], ..
-            P = scores(q_r, k_s, tiles) * mask_across(lines, r, s, tiles, REVERSE)
-            v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+        for s in tl.range(0, r, disable_licm=True):  # whole blocks before r
+            q_r = load_heads(q, stride[0], r * tiles.BC, left, 0, tiles.keys, tiles)  # again: saves registers
+            k_s = load_heads(k, stride[1], s * tiles.BC, left, 0, tiles.keys, tiles)  # keys of block s: [BC,W], ..
+            P = scores(q_r, k_s, tiles) * mask_across(lines, r, s, tiles)
+            v_s = load_rows(v, stride[2], s * tiles.BC, left, column, BV, tiles)  # its values: [BC,BV]
             o = multiply(P, v_s, o)
-    q_r = load_heads(q, stride[0], r * tiles.BC, left, tiles)  # queries of block r: [BC,W], ..
-    k_r = load_heads(k, stride[1], r * tiles.BC, left, tiles)  # keys of block r itself: [BC,W], ..
+    q_r = load_heads(q, stride[0], r * tiles.BC, left, 0, tiles.keys, tiles)  # queries of block r: [BC,W], ..
+    k_r = load_heads(k, stride[1], r * tiles.BC, left, 0, tiles.keys, tiles)  # keys of block r itself: [BC,W], ..
     g_r = load_line(g, stride[3], r * tiles.BC, left, tiles.BC)  # its log decays: [BC]
-    P = scores(q_r, k_r, tiles) * mask_within(g_r, REVERSE)
-    v_r = load_rows(v, stride[2], r * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+    P = scores(q_r, k_r, tiles) * mask_within(g_r)
+    v_r = load_rows(v, stride[2], r * tiles.BC, left, column, BV, tiles)  # its values: [BC,BV]
     return multiply(P, v_r, o)
 
 
 @triton.jit
-def chunk_write(h, k, v, stride, lines, left, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
+def chunk_write(h, k, v, stride, lines, left, row, column, tiles: tl.constexpr, REVERSE: tl.constexpr):
     """Eq. ssm-state: a tile of the state before the chunk -> the same tile after it (REVERSE: the other way)."""
     kept = carry(lines, tiles)
     h = [x * kept for x in h]
     for s in tl.range(tiles.C // tiles.BC, disable_licm=True):
-        k_s = load_heads(k, stride[1], s * tiles.BC, left, tiles)  # keys of block s: [BC,W], ..
-        v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.BV, tiles)  # its values: [BC,BV]
+        k_s = load_heads(k, stride[1], s * tiles.BC, left, row, tiles.keys, tiles)  # keys of block s: [BC,W], ..
+        v_s = load_rows(v, stride[2], s * tiles.BC, left, column, tiles.values[0][1], tiles)  # its values: [BC,BV]
         decay = tl.exp(load_sums(lines, FROM_START if REVERSE else TO_END, s * tiles.BC, tiles))  # [BC]
         v_s = (v_s * decay[:, None]).to(v_s.dtype)  # no larger than before: it fits
         new = ()
-        for i in tl.static_range(len(tiles.widths)):
+        for i in tl.static_range(len(h)):
             new += (multiply(tl.trans(k_s[i]), v_s, h[i]),)
         h = new
     return h

@@ -2,16 +2,18 @@
 
 Nothing is launched: the functions of state_space.py run on tensors without memory, and their launches are noted.
 
-    bytes   every tensor once, as if each number travelled once; states that are overwritten in place, twice
+    bytes   every tensor once, as if each number travelled once
     flops   of the matrix products that are done, a multiplication and an addition each, columns of padding included
 
-A chunk has b = C / BC blocks, and each of these products so many times (K columns of keys, BV of values):
+A chunk has b = C / BC blocks, one in all kernels but `walk`, and each of these products so many times (K columns of
+keys, V of values):
 
-    reading the state    2 BC K BV     b
-    writing the state    2 BC K BV     b
-    scores               2 BC BC K     b (b + 1) / 2             every block with itself and all before it
-    scores times values  2 BC BC BV    b (b + 1) / 2
-    dg, two scores each  4 BC BC K     b (b + 1) (b + 2) / 6     every block s with all j <= s <= c
+    reading the state      2 BC K V     b               `chunk_gradients`: three times
+    writing the state      2 BC K V     b
+    scores                 2 BC BC K    b (b + 1) / 2   every block with itself and all before it
+    scores times values    2 BC BC V    b (b + 1) / 2
+    gradients              10 BC BC K   1               scores, their gradient, and a product for each of dq, dk and dv
+    dg                     2 BC BC BC   1               a product with a triangle of ones
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ import torch
 from torch import Tensor
 
 from .chunk import Tiles, sum_decays
-from .chunk_parallel import chunk_outputs, chunk_states, decay_gradient, pass_states
+from .chunk_gradients import chunk_gradients, decay_gradient
+from .chunk_parallel import chunk_outputs, pass_states
 from .chunk_walk import walk
-from .state_space import Launcher, _rows, backward, forward, options
+from .state_space import Launcher, _rows, backward, block, forward, options
 
 if TYPE_CHECKING:
     from triton.runtime import KernelInterface
@@ -41,36 +44,43 @@ class _Recorder(Launcher):
         super().__init__(*arguments)
 
     def run(self, kernel: KernelInterface, grid: tuple[int, ...], **arguments: Any) -> None:
-        arguments = dict(T=self.T, H=self.H, tiles=self.tiles) | arguments
-        cost = dict(bytes=moved(kernel, arguments), flops=arithmetic(kernel, self), padded=padding(self.tiles))
-        self.noted.append((kernel, arguments, dict(programs=prod(grid)) | options(kernel, self.tiles) | cost))
+        tiles = arguments["tiles"]
+        cost = dict(bytes=moved(arguments), flops=arithmetic(kernel, self, tiles), padded=padding(tiles))
+        launched = dict(programs=prod(grid)) | options(kernel, tiles)
+        self.noted.append((kernel, dict(T=self.T, H=self.H) | arguments, launched | cost))
 
 
-def moved(kernel: KernelInterface, arguments: dict) -> int:
+def moved(arguments: dict) -> int:
     tensors = {id(x): x for x in arguments.values() if isinstance(x, Tensor)}
-    again = [arguments["states"]] if kernel is pass_states else []
-    return sum(x.numel() * x.element_size() for x in [*tensors.values(), *again])
+    return sum(x.numel() * x.element_size() for x in tensors.values())
 
 
-def arithmetic(kernel: KernelInterface, launch: Launcher) -> int:
-    tiles, chunks = launch.tiles, launch.heads * launch.N
-    b, K = tiles.C // tiles.BC, sum(tiles.widths)
-    state = 2 * tiles.BC * K * tiles.BV * b * launch.columns  # of one chunk, reading or writing
-    intra = 2 * tiles.BC**2 * (K + tiles.BV) * b * (b + 1) // 2 * launch.columns
+def arithmetic(kernel: KernelInterface, launch: Launcher, tiles: Tiles) -> int:
+    b, K, V = tiles.C // tiles.BC, width(tiles.keys, tiles.d), width(tiles.values, tiles.d)
+    state = 2 * tiles.C * K * V  # of one chunk, reading or writing
+    square, pairs = 2 * tiles.BC**2, b * (b + 1) // 2
+    programs = V // tiles.values[0][1] if kernel is walk else 1  # each of them makes all the scores
+    intra = square * pairs * (programs * K + V)
     each = {
         walk: 2 * state + intra,
-        chunk_states: state,
         chunk_outputs: state + intra,
-        decay_gradient: 4 * tiles.BC**2 * K * b * (b + 1) * (b + 2) // 6,
-        pass_states: 2 * tiles.d**2,  # no product: h <- kept h + write
-        sum_decays: 4 * tiles.C**2,  # no product: four sums over the chunk for each token
+        pass_states: state,
+        chunk_gradients: 3 * state + square * (5 * K + tiles.BC),
+        decay_gradient: 2 * tiles.C,  # no products: running sums
+        sum_decays: 2 * tiles.C,
     }
-    return chunks * each[kernel]
+    return launch.heads * launch.N * each[kernel]
+
+
+def width(blocks: tuple[tuple[int, int], ...], d: int) -> int:
+    """Columns of a head that are computed with, over all programs that share them."""
+    tile = sum(width for _, width in blocks)
+    return -(-d // tile) * tile
 
 
 def padding(tiles: Tiles) -> int:
-    """Columns of a head that are computed with and thrown away: of keys, and of values over all their tiles."""
-    return sum(tiles.widths) - tiles.d + -tiles.d % tiles.BV
+    """Those that are thrown away, of keys and of values."""
+    return width(tiles.keys, tiles.d) + width(tiles.values, tiles.d) - 2 * tiles.d
 
 
 def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
@@ -80,10 +90,12 @@ def specimens(d: int, chunk: int, dtype: torch.dtype) -> list[dict]:
     for form in ("walk", "parallel"):
         q, k, v, do = (_rows(torch.empty(B, T, H, d, dtype=dtype, device="meta")) for _ in range(4))
         g, h, dh = (torch.empty(shape, device="meta") for shape in ((B, T, H), (B, H, d, d), (B, H, d, d)))
-        launch = _Recorder(g, d, dtype, chunk, form)
+        launch = _Recorder(g, d, dtype, chunk if form == "walk" else block(chunk, dtype))
         forward(launch, form, q, k, v, h)
-        backward(launch, form, q, k, v, h, do, dh)
         result += [_specimen(form, *noted) for noted in launch.noted]
+    launch = _Recorder(g, d, dtype, block(chunk, dtype))
+    backward(launch, q, k, v, h, do, dh)
+    result += [_specimen("backward", *noted) for noted in launch.noted]
     return list({x["name"]: x for x in result}.values())
 
 
@@ -105,6 +117,6 @@ def _specimen(form: str, kernel: KernelInterface, arguments: dict, rest: dict) -
                     constexprs[path] = 1
                 elif x % 16 == 0:
                     attrs[path] = [["tt.divisibility", 16]]
-    flags = [name.lower() for name in ("REVERSE", "GRADIENT") if arguments.get(name)]
+    flags = [name.lower() for name in ("REVERSE",) if arguments.get(name)]
     name = " ".join([form, kernel.__name__, *flags])
     return dict(name=name, kernel=kernel, signature=signature, constexprs=constexprs, attrs=attrs) | rest

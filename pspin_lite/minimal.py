@@ -132,7 +132,7 @@ class Block(nn.Module):
 
 
 class PSpin(nn.Module):
-    """Algorithms 1 and 2 of the paper, which differ in the vocabulary alone (Eq. alg-subword, Eq. alg-byte)."""
+    """Algorithms 1 and 2 of the paper, which differ only in tokenizer and sizes (Eq. alg-subword, Eq. alg-byte)."""
 
     def __init__(self, vocab: int, width: int, layers: int, heads: int, spins: int, steps: int = 5, chunk: int = 128):
         super().__init__()

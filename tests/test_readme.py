@@ -57,7 +57,7 @@ def test_the_notebooks_are_listed_in_order():
 
 
 def test_the_tree_is_the_tree():
-    (tree,) = re.findall(r"```\n(.*?)```", SECTIONS["Where things are"], re.S)
+    (tree,) = re.findall(r"```\n(pspin_lite/ .*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.S)
     folder, named = "", []
     for line in tree.splitlines():
         name = line.split()[0]
@@ -72,9 +72,7 @@ def test_the_tree_is_the_tree():
 
 def test_make_targets_exist():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(
-        r"\bmake ([a-z]+)\b(?! alone)", " ".join(re.findall(r"`make [a-z]+`|^make [a-z]+", README, re.M))
-    )
+    targets = re.findall(r"\bmake ([a-z]+)\b", " ".join(re.findall(r"`make [a-z]+`|^make [a-z]+", README, re.M)))
     assert {"run", "test", "lab", "doctor"} <= set(targets)
     assert [target for target in targets if not re.search(rf"^{target}:", text, re.M)] == []
 

@@ -115,7 +115,7 @@ def test_nothing_is_left_out_of_the_wheel(wheel):
     sources |= {f"pspin_kernels/{path.name}" for path in (ROOT / "kernels").glob("*.py")}
     assert sources <= names, f"not in the wheel: {sorted(sources - names)}"
     data = [path for path in (ROOT / "pspin_lite" / "shipped").rglob("*") if path.is_file()]
-    data += [*(ROOT / "pspin_lite" / "study" / "claims").glob("*.json"), ROOT / "pspin_lite" / "py.typed"]
+    data += [*(ROOT / "pspin_lite" / "study").glob("*/*.json"), ROOT / "pspin_lite" / "py.typed"]
     data += [path for path in (ROOT / "pspin_lite" / "lessons" / "live").iterdir() if path.suffix in (".js", ".css")]
     assert {path.relative_to(ROOT).as_posix() for path in data} <= names
     assert not [name for name in names if "records" in name and not name.endswith(".py")], "records are no part of it"

@@ -106,9 +106,11 @@ def solution(number: str) -> None:
     source(exercises.find(number).solution)
 
 
-def source(*things: Callable) -> None:
-    """Shows the code of functions and classes as it is in its file."""
+def source(*things: Callable, summary: str = "") -> None:
+    """Shows the code of functions and classes as it is in its file; folded beneath a `summary`, if there is one."""
     from IPython.display import Markdown, display
 
     code = "\n\n".join(inspect.getsource(getattr(thing, "fn", thing)) for thing in things)  # fn: beneath a kernel
-    display(Markdown(f"```python\n{code}```"))
+    shown = f"```python\n{code}```"
+    folded = f"<details><summary>{html.escape(summary)}</summary>\n\n{shown}\n\n</details>"
+    display(Markdown(folded if summary else shown))

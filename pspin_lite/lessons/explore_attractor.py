@@ -34,8 +34,9 @@ PORTRAIT = Panel(
     **UNIT,
 )
 RESIDUAL = Panel(RIGHT, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
-PAIR = replace(RESIDUAL, title="residual of the layer's steps")  # of two spins, without tokens
+PAIR = replace(RESIDUAL, title="residual of the green path")  # of two spins, without tokens
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
+FEW = 0.01  # a residual that notebook 05 asks for
 CELLS = 41  # points on each axis, between which nullclines are drawn
 
 
@@ -111,8 +112,11 @@ def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[st
     """32 random spins: six of the first token, and the residuals of all tokens."""
     z, w_int, damping = random_map(gamma, scale)
     found = examine(z, w_int, damping, K)
-    figure = _common((SPINS, RESIDUAL), found, K)
-    figure.add_line(1, [0, SHOWN], [-2, -2], GREY, width=1.2)  # what the notebook asks for
+    slow = int((found.residual[K - 1] > FEW).sum()) if K else len(z)
+    title = f"{slow} of {len(z)} tokens above 0.01 at K = {K}" if K else RESIDUAL.title
+    figure = _common((SPINS, replace(RESIDUAL, title=title)), found, K)
+    figure.add_line(1, [0, SHOWN], [np.log10(FEW)] * 2, GREY, width=1.2)
+    figure.add_text(1, 15, np.log10(FEW) + 1, "0.01", GREY)
     for i, colour in zip(range(6), CYCLE, strict=False):
         figure.add_line(0, np.arange(SHOWN + 1), found.path[:, 0, i], colour)
     figure.add_line(0, [K, K], [-1, 1], GREY, width=1, dashes=True)

@@ -9,27 +9,31 @@ All errors are computed once; a slider of the first only looks them up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .. import fixed_points
 from ..attractor import slopes, step
 from .figures import BLUE, GREEN, GREY, ORANGE, RED
 from .figures.live import LiveFigure, Panel
 
+if TYPE_CHECKING:
+    from ..language_model import LanguageModel
+
 MOST = 20  # steps and products shown
 SCALES = (2.0, 3.0, 4.0, 6.0)
 SIZE = (7.4, 3.3)
 PLACES = (0.12, 0.17, 0.345, 0.69), (0.63, 0.17, 0.345, 0.69)
-AXES = dict(xlim=(0, MOST), xticks=(0, 5, 10, 15, 20), ylim=(-7, 1), yticks=(-6, -4, -2, 0))
-DECADES = dict(yticklabels=("1e-6", "1e-4", "0.01", "1"))
+AXES = dict(xlim=(0, MOST), xticks=(0, 5, 10, 15, 20), ylim=(-4.3, 0.7), yticks=(-4, -3, -2, -1, 0))
+DECADES = dict(yticklabels=("1e-4", "0.001", "0.01", "0.1", "1"))
 AGAINST = "relative error of the gradient"
-STEPS = Panel(PLACES[0], "products fixed at {}", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
-PRODUCTS = Panel(PLACES[1], "steps fixed at {}", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
+STEPS = Panel(PLACES[0], "{} products: at best {:.2g}", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
+PRODUCTS = Panel(PLACES[1], "{} steps: at best {:.2g}", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
 
 
 def errors(scale: float) -> tuple[float, np.ndarray]:
@@ -70,13 +74,15 @@ def draw_errors(scales: Sequence[float] = SCALES) -> Callable[..., tuple[LiveFig
         radius, table = known[scale]
         count, here = np.arange(MOST + 1), table[steps - 1, products]
         kept = (STEPS, products), (PRODUCTS, steps)
-        figure = LiveFigure(SIZE, tuple(replace(panel, title=panel.title.format(n)) for panel, n in kept))
         lines = (count[1:], table[:-1, products], steps), (count, table[steps - 1, :-1], products)
+        titles = [panel.title.format(n, line[1].min()) for (panel, n), line in zip(kept, lines, strict=True)]
+        panels = tuple(replace(panel, title=title) for (panel, _), title in zip(kept, titles, strict=True))
+        figure = LiveFigure(SIZE, panels)
         for panel, (x, values, chosen) in enumerate(lines):
             rule = radius ** (np.minimum(count, kept[panel][1]) + 1.0)  # the smaller count decides
-            figure.add_line(panel, count, np.log10(rule), GREY, width=1, dashes=True)
-            figure.add_line(panel, x, np.log10(values), (BLUE, ORANGE)[panel], width=2)
-            figure.add_line(panel, [chosen], [np.log10(here)], RED, width=0, dot=5)
+            figure.add_line(panel, count, _visible(rule), GREY, width=1, dashes=True)
+            figure.add_line(panel, x, _visible(values), (BLUE, ORANGE)[panel], width=2)
+            figure.add_line(panel, [chosen], [max(np.log10(here), STEPS.ylim[0])], RED, width=0, dot=5)
         return figure, {
             "spectral radius": radius,
             "error": here,
@@ -88,6 +94,12 @@ def draw_errors(scales: Sequence[float] = SCALES) -> Callable[..., tuple[LiveFig
     return draw
 
 
+def _visible(values: np.ndarray) -> np.ndarray:
+    """Powers of ten; what is above or below the picture is left out."""
+    powers = np.log10(values)
+    return np.where((powers >= STEPS.ylim[0]) & (powers <= STEPS.ylim[1]), powers, np.nan)
+
+
 def gradients(function: Callable[..., Tensor], layer: fixed_points.Layer, K: int, directions: int = 20) -> Tensor:
     """With respect to z, by `equilibrium` or `unrolled`, for random directions in place of what a loss sends back:
     [directions, n, 2D]."""
@@ -96,17 +108,50 @@ def gradients(function: Callable[..., Tensor], layer: fixed_points.Layer, K: int
     return torch.stack([fixed_points.drive_gradient(function, layer, K, dy) for dy in chosen])
 
 
+def loss_direction(model: LanguageModel, tokens: Tensor, targets: Tensor, layer: int) -> Tensor:
+    """What the loss on a text sends back to the spins of an attractor: [n, D]."""
+    spins: list[Tensor] = []
+
+    def cut(_module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        spins.append(given[0].detach().requires_grad_())
+        return (spins[-1],)
+
+    hook = fixed_points.attractors(model)[layer].w_down.register_forward_pre_hook(cut)
+    try:
+        with torch.enable_grad():
+            return torch.autograd.grad(model.loss(tokens, targets), spins)[0].flatten(0, -2)
+    finally:
+        hook.remove()
+
+
+def coupling_gradient(function: Callable[..., Tensor], layer: fixed_points.Layer, K: int, direction: Tensor) -> Tensor:
+    """With respect to the couplings, by `equilibrium` or `unrolled`, for what the loss sends back to the spins."""
+    z, w_int, gamma = (one.detach() for one in layer)
+    w_int = w_int.clone().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad(function(z, w_int, gamma, K), w_int, direction)[0]
+
+
+def mean_error(gradients: Iterable[Tensor], references: Iterable[Tensor]) -> float:
+    """Of their relative errors."""
+    pairs = zip(gradients, references, strict=True)
+    return float(np.mean([fixed_points.relative(*pair) for pair in pairs]))
+
+
+def angles(gradients: Iterable[Tensor], others: Iterable[Tensor]) -> list[float]:
+    """Between the gradients of each pair, in degrees."""
+    pairs = zip(gradients, others, strict=True)
+    cosines = [torch.cosine_similarity(a.ravel(), b.ravel(), 0).clamp(-1, 1) for a, b in pairs]
+    return [torch.rad2deg(cosine.acos()).item() for cosine in cosines]
+
+
 # One spin, y = tanh(drive + feedback * y)
 
 FEEDBACKS = (0.0, 0.5, 0.8, 0.9, 1.0, 1.1, 1.5, 2.0)
 DRIVES = (-0.8, -0.5, -0.2, -0.1, -0.02, 0.0, 0.02, 0.1, 0.2, 0.5, 0.8)
 ACROSS = dict(xlim=(-1, 1), xticks=(-1, 0, 1))
-BRANCHES = Panel(
-    PLACES[0], "fixed points and the layer's answer", "drive z", "y", **ACROSS, ylim=(-1.1, 1.1), yticks=(-1, 0, 1)
-)
-ANSWER = Panel(
-    PLACES[1], "implicit gradient at its answer", "drive z", "∂y / ∂z", **ACROSS, ylim=(-2, 11), yticks=(0, 5, 10)
-)
+BRANCHES = Panel(PLACES[0], "", "drive z", "y", **ACROSS, ylim=(-1.1, 1.1), yticks=(-1, 0, 1))
+ANSWER = Panel(PLACES[1], "", "drive z", "∂y / ∂z", **ACROSS, ylim=(-2, 11), yticks=(0, 5, 10))
 REACH = 0.25  # how far the tangent is drawn, to each side
 
 
@@ -121,7 +166,12 @@ def answers(feedback: float, drives: np.ndarray, steps: int = 2000) -> tuple[np.
 
 def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, object]]:
     """Left all fixed points (dashed: they repel), the answer and its tangent; right the gradient over the drive."""
-    figure = LiveFigure(SIZE, (BRANCHES, ANSWER))
+    (end,), (gradient,) = answers(feedback, np.array([drive]))
+    count = 1 + 2 * _folded(feedback, drive)
+    value = (f"{gradient:.2f}" if np.isfinite(gradient) else "infinite").replace("-", "−")
+    titles = "one fixed point" if count == 1 else f"{count} fixed points", f"implicit gradient: {value}"
+    panels = (replace(panel, title=title) for panel, title in zip((BRANCHES, ANSWER), titles, strict=True))
+    figure = LiveFigure(SIZE, tuple(panels))
     y = np.tanh(np.linspace(-4, 4, 241))
     drives, repels = np.arctanh(y) - feedback * y, feedback * (1 - y**2) > 1
     inside = np.abs(drives) <= 1
@@ -130,7 +180,6 @@ def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, 
     many = np.linspace(-0.99, 0.99, 200)  # without 0, where the answer of a strong feedback rests on the edge
     values = answers(feedback, many)[1]
     _pieces(figure, 1, many, values, values <= ANSWER.ylim[1], RED, width=2)
-    (end,), (gradient,) = answers(feedback, np.array([drive]))
     if np.isfinite(gradient):
         reach = min(REACH, 0.4 / abs(gradient), 1 - abs(drive))
         figure.add_line(0, [drive - reach, drive + reach], end + gradient * np.array([-reach, reach]), RED, width=2)
@@ -138,7 +187,7 @@ def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, 
         figure.add_line(1, [drive], [gradient], RED, width=0, dot=5)
     figure.add_line(0, [drive], [end], GREEN, width=0, dot=5)
     return figure, {
-        "fixed points": 1 + 2 * _folded(feedback, drive),
+        "fixed points": count,
         "answer y": f"{end:.2f}",
         "slope ρ of a step": f"{feedback * (1 - end**2):.2f}",
         "implicit gradient": f"{gradient:.2f}" if np.isfinite(gradient) else "infinite",

@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -32,7 +33,7 @@ from .figures import BLUE, GREY, RED
 from .figures.live import LiveFigure, Panel, Passage
 
 Point = tuple[int, float]
-K_VALUES, TIMES = (0, 1, 2, 3, 4, 5, 7, 10), (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+K_VALUES, TIMES = (0, 1, 2, 3, 4, 5, 7, 10), (0.0, 0.5, 1.0, 2.0, 3.0, 4.0)
 GRID: tuple[Point, ...] = tuple((K, times) for K in K_VALUES for times in TIMES)
 USUAL: Point = (5, 1.0)
 SETTLED, LIMIT = 1e-3, 30  # LIMIT: steps after which we stop waiting
@@ -98,6 +99,12 @@ def varied(model: LanguageModel, points: Sequence[Point]) -> Iterator[list[Varie
         finally:
             for block, attractor in zip(model.blocks, before, strict=True):
                 block.attractor = attractor
+
+
+def bits(model: LanguageModel, windows: Sequence[tuple[Tensor, Tensor]], K: int, times: float = 1.0) -> np.ndarray:
+    """The loss at a point, in bits per token, of each (tokens, targets)."""
+    with varied(model, [(K, times)]):
+        return np.array([model.loss(*window).item() / math.log(2) for window in windows])
 
 
 def measure(
@@ -173,8 +180,8 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
     bits = [seen.bits for seen in grid.values()]
     low, high = math.floor(10 * min(bits)) / 10, math.ceil(10 * max(bits)) / 10
     ticks = tuple(round(low + 0.1 * i, 1) for i in range(round(10 * (high - low)) + 1))
-    title, place = "loss, a line for each factor (blue: your choice)", (0.075, 0.17, 0.40, 0.69)
-    loss = Panel(place, title, "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
+    place = (0.075, 0.17, 0.40, 0.69)
+    loss = Panel(place, "", "K", "bits per byte", (0, Ks[-1]), (low, high), tuple(Ks), ticks)
     title, place = f"steps until half the tokens settle to {100 * SETTLED:g}%", (0.625, 0.17, 0.355, 0.69)
     axis = dict(xlim=(-0.2, layers - 0.8), ylim=(0, 37), xticks=tuple(range(layers)), yticks=(0, 10, 20, 30, 36))
     steps = Panel(place, title, "layer", "steps", **axis, yticklabels=("0", "10", "20", "30", "more"))
@@ -186,7 +193,8 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             came = f"({K!r}, {times!r})"
             raise checks.wrong("K, times", came, f"K one of {Ks} and times one of {factors}")
         now, before = grid[K, times], grid[usual]
-        figure = LiveFigure((9.4, 3.1), (loss, steps))
+        title = f"K = {K}, couplings × {times:g}: {now.bits - before.bits:+.3f} bits".replace("-", "−")
+        figure = LiveFigure((9.4, 3.1), (replace(loss, title=title), steps))
         for factor in factors:
             here = [k for k in Ks if (k, factor) in grid]
             how = dict(width=2.2, dot=2) if factor == times else dict(width=1, opacity=0.5)

@@ -12,12 +12,6 @@ def unfused_over_fused(C: int, d: int) -> float:
     return unfused / (4 * C * d + C)  # q, k, v, g in; o out
 
 
-def tokens_over_walk(T: int, d: int) -> float:
-    """Numbers moved if the state travels at every token, over those of a walk that loads and stores it once."""
-    inputs = 4 * T * d + T  # q, k, v, o, g
-    return (inputs + 2 * T * d * d) / (inputs + 2 * d * d)
-
-
 def state_after(h: float, decays: Sequence[float]) -> float:
     """A state of one number, after tokens with these decays whose keys and values are 1."""
     for decay in decays:

@@ -1,5 +1,5 @@
-"""Blocks and decays as the reader writes them in notebook 02, for the notebooks that go on from there; and how notebook
-03 compares gradients."""
+"""The walk along the chunks as the reader writes it in notebook 02, for the notebooks that go on from there; and how
+notebook 03 compares gradients."""
 
 from __future__ import annotations
 
@@ -52,6 +52,40 @@ def decays(g, C: tl.constexpr):  # what is left from the chunk's start, and to i
     from_start = tl.sum(tl.where(i[None, :] <= i[:, None], g[None, :], 0.0), 1)
     to_end = tl.sum(tl.where(i[None, :] > i[:, None], g[None, :], 0.0), 1)
     return tl.exp(from_start), tl.exp(to_end)  # e^S, e^(S_C - S): [C] each
+
+
+@triton.jit
+def within(q, k, v, g, C: tl.constexpr):  # all on chip
+    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * decay_mask(g, C)
+    return tl.dot(scores.to(v.dtype), v, input_precision="ieee")
+
+
+@triton.jit
+def write(k, v, g, C: tl.constexpr):  # what a chunk adds, and what it keeps of h
+    _, to_end = decays(g, C)
+    faded = (v * to_end[:, None]).to(v.dtype)  # the decay may sit on k or on v
+    added = tl.dot(tl.trans(k), faded, input_precision="ieee")
+    return added, tl.exp(tl.sum(g, 0))
+
+
+@triton.jit
+def output(q, k, v, g, h, C: tl.constexpr):
+    from_start, _ = decays(g, C)
+    before = tl.dot(q, h.to(q.dtype), input_precision="ieee") * from_start[:, None]
+    return before + within(q, k, v, g, C)
+
+
+@triton.jit
+def walk(q_ptr, k_ptr, v_ptr, g_ptr, h_ptr, o_ptr, T, d, C: tl.constexpr, WIDTH: tl.constexpr):
+    head = tl.program_id(0)
+    h_ptr, o_ptr = h_ptr + head * d * d, o_ptr + head * T * d  # of my head
+    h = load_rows(h_ptr, 0, d, d, WIDTH, WIDTH)  # on chip from here on
+    for first in range(0, T, C):
+        q, k, v, g = load_chunk(q_ptr, k_ptr, v_ptr, g_ptr, head, first, T, d, C, WIDTH)
+        store_rows(o_ptr, output(q, k, v, g, h, C), first, T, d, C, WIDTH)
+        added, kept = write(k, v, g, C)
+        h = kept * h + added
+    store_rows(h_ptr, h, 0, d, d, WIDTH, WIDTH)
 
 
 def heads_first(form: Callable, **options: object) -> Callable:

@@ -1,5 +1,5 @@
 """Measurements of notebooks 09 and 10 that take more lines than a lesson has: splits that leak; models that count, as
-yardsticks; where a trained network spends its bits; how much its gates let through.
+yardsticks, and what they write; where a trained network spends its bits; how much its gates let through.
 
 A counting model of order n predicts a byte from the n bytes before it, by what followed them in the text it has read.
 Long contexts are often new, so each order leans on the one below (Witten and Bell, 1991):
@@ -12,13 +12,15 @@ with m the number of different bytes seen after the context, and p = 1/256 below
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .. import state_space
 from ..data.sequences import Packed
 from ..language_model import LanguageModel
 
@@ -65,11 +67,44 @@ def ribbon(split: Packed) -> np.ndarray:
     return np.concatenate([targets[0].numpy() for _, targets in split.windows()]).astype(np.uint8)
 
 
+def tables(seen: np.ndarray, orders: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each order from 0 on: what occurs in `seen`, as numbers in ascending order, and how often."""
+    return [np.unique(grams(seen, n + 1), return_counts=True) for n in range(orders + 1)]
+
+
+def next_byte(counted: Sequence[tuple[np.ndarray, np.ndarray]], context: bytes) -> np.ndarray:
+    """Probabilities of the 256 bytes after a context, by the highest order of the tables that the context allows."""
+    p = np.full(256, 1 / 256)
+    for n, (table, times) in enumerate(counted[: len(context) + 1]):
+        first = np.uint64(int.from_bytes(context[len(context) - n :], "big") << 8)
+        low, high = table.searchsorted(first), table.searchsorted(first | np.uint64(255), "right")
+        if high > low:
+            p *= high - low
+            p[(table[low:high] & np.uint64(255)).astype(int)] += times[low:high]
+            p /= p.sum()
+    return p
+
+
+def write(counted: Sequence[tuple[np.ndarray, np.ndarray]], prompt: bytes, length: int, seed: int) -> bytes:
+    """A text that goes on with `length` bytes drawn from the counts, the prompt not included."""
+    rng, text, longest = np.random.default_rng(seed), bytearray(prompt), len(counted) - 1
+    for _ in range(length):
+        context = bytes(text[max(0, len(text) - longest) :]) if longest else b""
+        text.append(int(rng.choice(256, p=next_byte(counted, context))))
+    return bytes(text[len(prompt) :])
+
+
+def real_words(text: str, vocabulary: set[str]) -> float:
+    """Share of a text's words of four or more letters that are in the vocabulary; the last may be cut off."""
+    words = re.findall(r"[a-z]{4,}(?=[^a-z])", text.lower())
+    return float(np.mean([word in vocabulary for word in words])) if words else 0.0
+
+
 def count_scores(
     seen: np.ndarray, splits: Mapping[str, Packed], orders: int, windows: int | None = None, end: int = 255
 ) -> tuple[dict[str, list[float]], list[int]]:
-    """Bits per byte of each split by order, and the entries of the tables. The counts know what a network knows: they
-    start afresh in every window, whose first bytes have less context. windows: of so many, spread over a split."""
+    """Bits per byte of each split by order, and the entries of the tables. The counts see what a network sees: nothing
+    from before the window, so its first bytes have less context. windows: of so many, spread over a split."""
     pieces, names = [], []
     for name, split in splits.items():
         for tokens, targets in split.windows(windows):
@@ -126,3 +161,15 @@ def kept(model: LanguageModel, tokens: Tensor, length: int) -> float:
     """What is left of a token `length` tokens later, as a mean over places, in the head that keeps most."""
     gates = log_decays(model, tokens)
     return max(g[:, 1:].unfold(1, length, 1).sum(-1).exp().mean((0, 1)).max().item() for g in gates)
+
+
+def examine_mask(mask: Callable[[Tensor], Tensor], g: Tensor) -> dict[str, str]:
+    """What a decay mask does with log decays [C]: its gradient, its mean relative error, and a reset in the middle."""
+    given = g.clone().requires_grad_()
+    mask(given).sum().backward()
+    exact, reset = state_space.decay_mask(g.double()), g.clone()
+    reset[len(g) // 2] = -math.inf
+    error = ((mask(g) - exact).abs() / exact)[exact > 1e-6].mean().item()
+    finite = {"gradient": given.grad, "after a reset": mask(reset)}
+    words = {name: "nan" if values.isnan().any() else "right" for name, values in finite.items()}
+    return {"gradient": words["gradient"], "error": f"{error:.0e}", "after a reset": words["after a reset"]}

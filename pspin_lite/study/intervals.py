@@ -106,6 +106,16 @@ def difference(a: BySeed, b: BySeed, spread: Spread, other: Spread | None = None
     return Difference(mean, _half_width(parts, family), min(len(a), len(b)))
 
 
+def interaction(
+    one: tuple[BySeed, BySeed], other: tuple[BySeed, BySeed], spread: Spread, family: int = 1
+) -> Difference:
+    """Of two differences, one[0] - one[1] minus other[0] - other[1], in a group: the variances of all four add up."""
+    every = (*one, *other)
+    a, b, c, d = (float(np.mean(list(runs.values()))) for runs in every)
+    share = sum(1 / len(runs) for runs in every)
+    return Difference(a - b - (c - d), _half_width([(spread, share)], family), min(map(len, every)))
+
+
 def mean(a: BySeed, spread: Spread, family: int = 1) -> Difference:
     """Of one network, against zero."""
     return Difference(float(np.mean(list(a.values()))), _half_width([(spread, 1 / len(a))], family), len(a))

@@ -28,26 +28,26 @@ import pspin_lite as ps
 from pspin_lite import fixed_points
 from pspin_lite.lessons import explore_attractor as explore
 from pspin_lite.lessons import explore_model, widgets
-from pspin_lite.lessons.figures import training as figures_training
+from pspin_lite.lessons.figures import race
 from pspin_lite.study import continual, records
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOK = NOTEBOOKS / "05_attractor.ipynb"
 LATER = {  # notebook -> what the cell with its widget needs
-    "10_byte_run": """import pspin_lite as ps
-from ipywidgets import Dropdown, FloatSlider, IntSlider
+    "10_byte_run": """from ipywidgets import IntSlider
 from pspin_lite.lessons.figures import training as draw
 from pspin_lite.lessons.widgets import Explorer
-run = ps.load("byte-lite")
-model = run.model""",
+by_order, levels = {"held-out": [4.4, 3.4, 2.7, 2.1, 1.7, 1.6, 1.6, 1.7]}, {"held-out": {"the network": 1.76}}
+write_by_counts = lambda order: (f"a text of order {order}", 0.5)""",
     "12_verdicts": """from ipywidgets import SelectMultiple
 from pspin_lite.lessons.figures import study as draw
 from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
     "11_subword_run": """from pspin_lite.lessons.figures import race
 both = ("p-spin", "transformer")
-groups = ("bytes", "subwords")
-four = {f"{one}, {group}": list(records.seeds(f"{group}-1", one).values()) for group in groups for one in both}""",
+four = {f"{one}, {name}": list(records.seeds(f"{name}-1", one).values()) for name in ("bytes", "subwords")
+        for one in both}
+large_batch = list(records.seeds("subwords-64", "transformer").values())""",
     "13_continual_learning": """import numpy as np
 from pspin_lite.study import continual, networks
 models, share = continual.models(), continual.passed()
@@ -82,7 +82,7 @@ def lab(tmp_path):
     notebook = nbformat.read(NOTEBOOK, 4)
     for name, before in LATER.items():
         code = [cell.source for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if cell.cell_type == "code"]
-        (widget,) = (i for i, source in enumerate(code) if "Explorer(" in source)
+        *_, widget = (i for i, source in enumerate(code) if "Explorer(" in source)  # the last of the notebook
         ahead = [source for source in code[:widget] if re.search(r"^def (?:draw_\w+|after)\(", source, re.MULTILINE)]
         notebook.cells += map(new_code_cell, [before, *ahead, code[widget]])
     nbformat.write(notebook, folder / "root" / "notebooks" / NOTEBOOK.name)
@@ -160,9 +160,9 @@ def page(lab):
         assert ran, f"a cell failed: {page.evaluate('() => window.kernelErrors')}"
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         page.wait_for_selector(".attractor-model [data-name='it writes']")
-        page.wait_for_selector(".sampler [data-name='one way to go on']")
+        page.wait_for_selector(".counting [data-name='counts write']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
-        page.wait_for_selector(".alphabets [data-name='p-spin, bytes, end']")
+        page.wait_for_selector(".alphabets [data-name='p-Spin, bytes']")
         page.wait_for_selector(".era [data-name='p-spin: lost']")
         page.set_default_timeout(PATIENCE)
         yield page
@@ -188,7 +188,7 @@ def move(slider, key: str, times: int = 1) -> float:
 def random_map(page) -> None:
     box = page.locator(".attractor-random")
     K, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
-    now = dict(K=5, gamma=0.5, scale=3.0)
+    now = dict(K=5, gamma=0.5, scale=2.0)
     expect_numbers(box, explore.draw_random(**now)[1])
     seen, picture = [box.locator('[data-name="residual at K"]').inner_text()], box.locator("svg").inner_html()
     for slider, name, key, times, value in (
@@ -257,25 +257,19 @@ def the_whole_model(page) -> None:
     assert len(pictures) == len(points)
 
 
-def sampling(page) -> None:
-    """Of notebook 10."""
-    run = ps.load("byte-lite")
-    draw = figures_training.sampler(run.model, run.tokenizer)
-    box = page.locator(".sampler")
-    temperature, top_k = box.get_by_role("slider").all()
-    now = dict(prompt="In the year 18", temperature=0.8, top_k=256)
-    expect_numbers(box, draw(**now)[1])
-    height = box.bounding_box()["height"]
-    now["prompt"] = "the Uni"
-    box.get_by_role("combobox").select_option(now["prompt"])
-    expect_numbers(box, draw(**now)[1])
-    now["temperature"] = round(move(temperature, "End"), 1)
-    expect_numbers(box, draw(**now)[1])
-    now["top_k"] = int(move(top_k, "Home"))
-    expect_numbers(box, draw(**now)[1])
-    assert (now["temperature"], now["top_k"]) == (2.0, 1)
-    assert box.locator('[data-name="bits of the choice"]').inner_text() == "0"
-    assert box.bounding_box()["height"] == height, "nothing beneath the widget moves"
+def counting(page) -> None:
+    """Of notebook 10: what counts of each order write."""
+    box = page.locator(".counting")
+    [slider] = box.get_by_role("slider").all()
+    texts, height = set(), box.bounding_box()["height"]
+    for key in ("Home", "ArrowRight", "End"):
+        shown = f"counts of order {move(slider, key):.0f}:"
+        page.wait_for_function(
+            "shown => document.querySelector('.counting svg').textContent.includes(shown)", arg=shown
+        )
+        texts.add(box.locator('[data-name="counts write"]').inner_text())
+        assert box.bounding_box()["height"] == height, "nothing beneath the widget moves"
+    assert len(texts) == 3
 
 
 def arms(page) -> None:
@@ -303,17 +297,19 @@ def arms(page) -> None:
 
 def alphabets(page) -> None:
     """Of notebook 11: bytes and subwords over the text they have read."""
-    from playwright.sync_api import expect
-
     box = page.locator(".alphabets")
-    assert all(box.locator(f'[data-name="p-spin, {name}, end"]').count() == 1 for name in ("bytes", "subwords"))
+    runs = {name: list(records.seeds(f"{name}-1", "p-spin").values()) for name in ("bytes", "subwords")}
+    place = race.cooling(runs["bytes"][0], "text")
+    expect_numbers(box, {f"p-Spin, {name}": f"{race.after(one, place):.2f}" for name, one in runs.items()})
+    networks, axis, _ = box.get_by_role("combobox").all()
     before = box.locator("svg").inner_html()
-    box.get_by_role("combobox").first.select_option("sequences")
+    axis.select_option("sequences")
     page.wait_for_function("before => document.querySelector('.alphabets svg').innerHTML !== before", arg=before)
-    box.get_by_role("listbox").select_option(["transformer, subwords"])
-    expect(box.locator('[data-name="p-spin, bytes, end"]')).to_have_count(0, timeout=PATIENCE)
-    ends = [records.curve(run)[1][-1] for run in records.seeds("subwords-1", "transformer").values()]
-    expect_numbers(box, {"transformer, subwords, end": float(np.mean(ends))})
+    expect_numbers(box, {"sequences so far": "7,000"})
+    networks.select_option("subwords")
+    page.wait_for_function("() => !document.querySelector('.alphabets [data-name=\"p-Spin, bytes\"]')")
+    subwords = race.after(runs["subwords"], 7000, "sequences")
+    expect_numbers(box, {"p-Spin, subwords": f"{subwords:.2f}"})
 
 
 def eras(page) -> None:
@@ -335,7 +331,7 @@ def test_numbers_follow_the_keyboard(page):
     random_map(page)
     two_spins(page)
     the_whole_model(page)
-    sampling(page)
+    counting(page)
     arms(page)
     alphabets(page)
     eras(page)

@@ -69,3 +69,13 @@ def test_notebooks_and_exercises_belong_together(path):
     outputs = "".join(str(cell.get("outputs", "")) for cell in nbformat.read(path, 4).cells)
     for number in mine:
         assert f"exercise {number}: yours to solve" in outputs
+
+
+def test_source_shows_the_code_folded_if_it_has_a_summary(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    lesson.source(lesson.show)
+    lesson.source(lesson.show, summary="how <it> shows")
+    plain, folded = (one.data for one in shown)
+    assert plain.startswith("```python\ndef show(figure")
+    assert folded == f"<details><summary>how &lt;it&gt; shows</summary>\n\n{plain}\n\n</details>"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+import pspin_lite as ps
 from pspin_lite import attractor, fixed_points
 from pspin_lite.lessons import explore_gradient as eg
 
@@ -43,11 +45,17 @@ def test_the_picture_shows_the_table():
     radius, table = eg.errors(3.0)
     assert numbers["error"] == table[4, 10]
     assert numbers["rule for the smaller count"] == pytest.approx(radius**6)
-    assert [panel.title for panel in figure.panels] == ["products fixed at 10", "steps fixed at 5"]
+    best = f"{table[:-1, 10].min():.2g}", f"{table[4, :-1].min():.2g}"
+    assert [panel.title for panel in figure.panels] == [
+        f"10 products: at best {best[0]}",
+        f"5 steps: at best {best[1]}",
+    ]
     for line, fixed in ((figure.lines[0], 10), (figure.lines[3], 5)):
         assert np.allclose(10 ** line.y[[2, 20]], [radius**3, radius ** (fixed + 1)]), "the smaller count decides"
-    assert np.allclose(figure.lines[1].y, np.log10(table[:-1, 10]))
-    assert np.allclose(figure.lines[4].y, np.log10(table[4, :-1]))
+    for line, values in ((figure.lines[1], table[:-1, 10]), (figure.lines[4], table[4, :-1])):
+        seen = np.isfinite(line.y)
+        assert np.allclose(line.y[seen], np.log10(values)[seen])
+        assert (values[~seen] < 10 ** eg.STEPS.ylim[0]).all(), "what is left out is below the picture"
     assert [figure.lines[i].x.tolist() for i in (2, 5)] == [[5], [10]]
 
 
@@ -65,3 +73,36 @@ def test_the_gradient_does_not_see_the_jump():
     assert float(right["answer y"]) - float(left["answer y"]) > 1.9
     assert left["implicit gradient"] == right["implicit gradient"] == "0.09"
     assert eg.draw_branches(1.0, 0.0)[1]["implicit gradient"] == "infinite"
+
+
+def test_a_loss_sends_back_what_a_nudge_of_the_spins_does_to_it():
+    torch.manual_seed(0)
+    model = ps.build(ps.preset("byte-lite").replace(width=32, heads=2, inner=16, layers=2)).double().eval()
+    tokens, targets = torch.randint(0, 256, (2, 1, 6))
+    direction = eg.loss_direction(model, tokens, targets, 1)
+    assert direction.shape == (6, 16)
+
+    def loss(nudge: float) -> float:
+        def move(_module, given):
+            moved = given[0].clone()
+            moved[0, 3, 5] += nudge
+            return (moved,)
+
+        hook = model.blocks[1].attractor.w_down.register_forward_pre_hook(move)
+        with torch.no_grad():
+            value = model.loss(tokens, targets).item()
+        hook.remove()
+        return value
+
+    assert direction[3, 5].item() == pytest.approx((loss(1e-4) - loss(-1e-4)) / 2e-4, rel=1e-4)
+
+
+def test_the_gradient_of_couplings_is_autograds():
+    layer = fixed_points.random_map(0.5, 3.0)
+    dy = fixed_points.random_direction(layer.z.chunk(2, -1)[0])
+    w_int = layer.w_int.clone().requires_grad_()
+    (attractor.unrolled(layer.z, w_int, layer.gamma, 4) * dy).sum().backward()
+    result = eg.coupling_gradient(attractor.unrolled, layer, 4, dy)
+    assert torch.allclose(result, w_int.grad)
+    assert eg.angles([result, result], [2 * result, -result]) == pytest.approx([0, 180], abs=1e-4)
+    assert eg.mean_error([result, result], [result, 2 * result]) == pytest.approx(0.25)

@@ -89,6 +89,11 @@ def test_numbers_are_those_of_a_changed_model(model, text, grid, point):
         assert steps == (middle if middle <= em.LIMIT else None)
 
 
+def test_bits_of_each_window(model, text, grid):
+    here, other = (em.bits(model, [text], *point).item() for point in (em.USUAL, (0, 1.0)))
+    assert other / here == pytest.approx(grid[0, 1.0].bits / grid[em.USUAL].bits, rel=1e-6)
+
+
 def test_the_points_differ(grid):
     assert len({round(grid[point].bits, 5) for point in POINTS}) == len(POINTS) - 1, "only times 0 is K = 0 again"
     assert grid[5, 0.0].bits == pytest.approx(grid[0, 1.0].bits, rel=1e-6)

@@ -10,8 +10,6 @@ from pspin_lite.lessons import guesses
 def test_bytes_of_one_token():
     """C = d = 1: scores 3, mask 2, product 3, use 3; fused q, k, v, g, o."""
     assert guesses.unfused_over_fused(1, 1) == pytest.approx(11 / 5)
-    assert guesses.tokens_over_walk(1, 1) == 1
-    assert guesses.tokens_over_walk(3, 1) == pytest.approx((15 + 6) / (15 + 2))
 
 
 def test_a_state_of_one_number():

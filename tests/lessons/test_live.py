@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 
 from pspin_lite import fixed_points
-from pspin_lite.lessons import explore_attractor, explore_model, live, widgets
+from pspin_lite.lessons import explore_attractor, explore_memory, explore_model, live, widgets
 from pspin_lite.lessons.figures import state_space, ternary
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-
 
 
 def explorers() -> dict[str, widgets.Explorer]:
-    """As in notebooks 05, 01, 04; and two without formulas of their own, whose states are drawn beforehand."""
+    """As in notebooks 05, 01, 00, 04; and two without formulas of their own, whose states are drawn beforehand."""
     rng = torch.Generator().manual_seed(0)
     normal, even = torch.randn(50_000, generator=rng), torch.rand(50_000, generator=rng) - 0.5
     grid = {
@@ -56,6 +56,12 @@ def explorers() -> dict[str, widgets.Explorer]:
             decay=ipw.SelectionSlider(options=[0.3, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0], value=0.95),
             chunk=ipw.SelectionSlider(options=[1, 2, 4, 8, 16, 32, 64, 128, 256], value=16),
             T=ipw.IntSlider(value=64, min=8, max=256, step=8),
+        ),
+        memory=widgets.Explorer(
+            explore_memory.draw_memory,
+            "memory",
+            decay=ipw.FloatSlider(0.5, min=0, max=1, step=0.05),
+            **{f"v{t}": ipw.FloatSlider(t in (1, 4), min=0, max=1, step=0.25) for t in (1, 2, 3, 4)},
         ),
         ternary=widgets.Explorer(
             ternary.three_values({"normal": normal, "even": even}),
@@ -134,7 +140,7 @@ def differences(found: list, numbers: dict[str, object]) -> list[str]:
     return [name for a, (name, b) in zip(found, numbers.items(), strict=True) if not same(a, b)]
 
 
-@pytest.mark.parametrize(("name", "count"), [("two", 100), ("decay", 25), ("ternary", 30)])
+@pytest.mark.parametrize(("name", "count"), [("two", 100), ("decay", 25), ("memory", 60), ("ternary", 30)])
 def test_numbers_are_those_of_python(page, boxes, name, count):
     box = boxes[name]
     spec, states = live.specify(box.draw, box.controls), states_of(box, count)
@@ -183,6 +189,8 @@ MOVES = [  # explorer, control, keys, the value it then has
     ("decay", "decay", ["End"], 1.0),
     ("decay", "chunk", ["ArrowLeft"], 8),
     ("decay", "T", ["End", "ArrowLeft"], 248),
+    ("memory", "decay", ["End", "ArrowLeft"], 0.95),
+    ("memory", "v2", ["ArrowRight"] * 3, 0.75),
     ("ternary", "threshold", ["ArrowRight"] * 3, 0.65),
     ("ternary", "scale", ["Home", "ArrowRight"], 0.05),
     ("ternary", "weights", ["ArrowDown"], "even"),
@@ -234,7 +242,7 @@ def test_the_still_picture_is_seen_only_where_scripts_do_not_run(page, browser, 
     plain = browser.new_page(java_script_enabled=False)
     plain.goto(address)
     assert plain.locator(".pspin-live:visible").count() == 0
-    assert plain.locator(".pspin-still img[alt]:visible").count() == 5
+    assert plain.locator(".pspin-still img[alt]:visible").count() == 6
     plain.close()
 
 

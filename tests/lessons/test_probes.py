@@ -30,6 +30,27 @@ def test_counts_are_those_of_a_dictionary():
         assert size == len({seen[i : i + n + 1] for i in range(len(seen) - n)})
 
 
+def test_the_next_byte_is_that_of_a_dictionary():
+    seen = b"abracadabra, the state of the union"
+    counted = probes.tables(np.frombuffer(seen, np.uint8), 3)
+    for context in (b"", b"a", b"ab", b"e s", b"xyz"):
+        p = probes.next_byte(counted, context)
+        assert p.sum() == pytest.approx(1)
+        assert p[list(b"abe ")] == pytest.approx([plainly(byte, context, seen) for byte in b"abe "])
+
+
+def test_counts_write_what_they_have_seen():
+    counted = probes.tables(np.frombuffer(b"abcabcabc" * 1000, np.uint8), 2)
+    text = probes.write(counted, b"ab", 60, seed=0)
+    assert text == probes.write(counted, b"ab", 60, seed=0) != probes.write(counted[:1], b"ab", 60, seed=0)
+    assert text.count(b"abc") >= 18, "nearly always: a little is left for other bytes"
+
+
+def test_real_words_have_four_letters_and_an_end():
+    assert probes.real_words("The People of teh staet, peop", {"people", "peop"}) == 0.5
+    assert probes.real_words("a b", {"a"}) == 0.0
+
+
 def test_nothing_is_counted_across_two_sequences():
     apart = np.frombuffer(b"abab", np.uint8).reshape(2, 2)
     assert probes.count(apart, np.frombuffer(b"a", np.uint8), 1)[1] == [2, 1], "only ab, not ba"
@@ -93,3 +114,15 @@ def test_gates_keep_what_their_products_say(model):
     two = max((g[:, 1:-1] + g[:, 2:]).exp().mean((0, 1)).max().item() for g in gates)
     assert probes.kept(model, tokens, 2) == pytest.approx(two, rel=1e-5)
     assert probes.kept(model, tokens, 8) < probes.kept(model, tokens, 2) < 1
+
+
+def test_a_mask_by_differences_has_no_gradient_and_no_reset():
+    def by_differences(g):
+        S = g.cumsum(0)
+        return torch.tril(torch.exp(S[:, None] - S[None, :]))
+
+    g = torch.full((128,), -0.9)
+    theirs, ours = (probes.examine_mask(mask, g) for mask in (by_differences, ps.state_space.decay_mask))
+    assert (theirs["gradient"], theirs["after a reset"]) == ("nan", "nan")
+    assert (ours["gradient"], ours["after a reset"]) == ("right", "right")
+    assert float(ours["error"]) < float(theirs["error"])

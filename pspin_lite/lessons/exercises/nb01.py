@@ -7,8 +7,7 @@ import math
 import torch
 from torch.nn.functional import softplus
 
-from ... import costs, state_space
-from ...config import preset
+from ... import state_space
 from . import Exercise, expect
 
 
@@ -63,24 +62,6 @@ def grade_merge(answer) -> None:
     expect("three stretches, merged in either order", left[1], right[1])
 
 
-def leanest_chunk(d: float) -> float:
-    """2 C + d²/C numbers per token and head are least where the derivative 2 - d²/C² is 0."""
-    return d / math.sqrt(2)
-
-
-def grade_leanest(answer) -> None:
-    for d in (32, 88, 256):
-        C = float(answer(d))
-        assert C > 0, f"a chunk of {C:g} tokens is not one"
-        for other in (0.9 * C, 1.1 * C):
-            mine, theirs = 2 * C + d**2 / C, 2 * other + d**2 / other
-            assert mine < theirs, f"for d = {d} a chunk of {other:.1f} keeps less than your {C:.1f}"
-    cfg = preset("byte-lite").replace(layers=1)
-    saved = {C: costs.saved_bytes(cfg.replace(chunk=C), tokens=1024)["state space"] for C in (8, 16, 32, 64)}
-    nearest = min(saved, key=lambda C: abs(math.log(C / float(answer(32)))))
-    assert saved[nearest] == min(saved.values()), "the package's own count disagrees"
-
-
 EXERCISES = {
     "1.1": Exercise(
         grade_gate, gate_for, "exp(-softplus(x)) is 1 / (1 + exp(x)). Set it equal to the decay and solve for x."
@@ -91,9 +72,4 @@ EXERCISES = {
         "A document starts where the lengths of those before it add up to: 0, then a cumulative sum. Clone g first.",
     ),
     "1.3": Exercise(grade_merge, merge, "Put kept1 h + written1 for h in kept2 h + written2. What multiplies h?"),
-    "1.4": Exercise(
-        grade_leanest,
-        leanest_chunk,
-        "Per token that is 2 C²/C + d²/C numbers. Where is the derivative with respect to C zero?",
-    ),
 }

@@ -34,36 +34,34 @@ def grade_programs(answer) -> None:
 
 
 @triton.jit
-def mask_between(g_ptr, out_ptr, R: tl.constexpr):
-    i = tl.arange(0, R)
-    first, second = tl.load(g_ptr + i), tl.load(g_ptr + R + i)
-    to_end = tl.sum(tl.where(i[None, :] > i[:, None], first[None, :], 0.0), 1)  # of the first block, from each j
-    from_start = tl.sum(tl.where(i[None, :] <= i[:, None], second[None, :], 0.0), 1)  # of the second, to each i
-    tl.store(out_ptr + i[:, None] * R + i[None, :], tl.exp(from_start[:, None] + to_end[None, :]))
+def pass_on(states_ptr, kept_ptr, h_ptr, chunks, d, WIDTH: tl.constexpr):
+    head, c = tl.program_id(0), tl.arange(0, WIDTH)
+    inside = (c[:, None] < d) & (c[None, :] < d)
+    entries = c[:, None] * d + c[None, :]
+    h = tl.load(h_ptr + head * d * d + entries, mask=inside, other=0.0)
+    for n in range(chunks):
+        at = states_ptr + (head * chunks + n) * d * d + entries
+        added, kept = tl.load(at, mask=inside, other=0.0), tl.load(kept_ptr + head * chunks + n)
+        tl.store(at, h, mask=inside)  # in its place: the state before chunk n
+        h = kept * h + added  # Eq. ssm-state
+    tl.store(h_ptr + head * d * d + entries, h, mask=inside)
 
 
-def grade_mask_between(answer) -> None:
-    g, R = -0.1 * random(32).abs(), 16
-    for what, at, value in (
-        ("weak decays", 5, 0.0),
-        ("a strong decay", 31, -90.0),
-        ("a reset in the second block", 24, -torch.inf),
-        ("a reset in each block", 11, -torch.inf),
-    ):
-        g[at] = value
-        out = g.new_full((R, R), torch.nan)
-        launch(answer, (1,), g, out, R=R)
-        expect(f"the mask between the blocks, with {what}", out, state_space.decay_mask(g)[R:, :R])
-
-
-def product_bytes(rows: int, cols: int, inner: int, tile_rows: int, tile_cols: int) -> int:
-    """The left matrix once per column of tiles, the right one once per row of tiles, the result once."""
-    return 4 * (rows * inner * (cols // tile_cols) + inner * cols * (rows // tile_rows) + rows * cols)
-
-
-def grade_product(answer) -> None:
-    for sizes, expected in (((128, 128, 128, 32, 32), 589_824), ((64, 256, 32, 16, 64), 229_376)):
-        expect(f"bytes for rows, cols, inner, tile_rows, tile_cols = {sizes}", answer(*sizes), expected, 0)
+def grade_pass_on(answer) -> None:
+    by_hand = torch.tensor([1.0, 2.0, 3.0], device=device()).view(1, 3, 1, 1)
+    half = torch.full((1, 3), 0.5, device=device())
+    cases = (
+        ("by hand", by_hand, half, torch.zeros(1, 1, 1, device=device())),
+        ("two heads of width 5", random(2, 4, 5, 5), random(2, 4).sigmoid(), random(2, 5, 5)),
+    )
+    for what, added, kept, h in cases:
+        (H, chunks, d, _), before, end = added.shape, torch.empty_like(added), h.clone()
+        for n in range(chunks):
+            before[:, n] = end
+            end = kept[:, n, None, None] * end + added[:, n]
+        launch(answer, (H,), added, kept, h, chunks, d, WIDTH=16)
+        expect(f"the states before each chunk, {what}", added, before)
+        expect(f"the state at the end, {what}", h, end)
 
 
 @triton.jit
@@ -95,17 +93,12 @@ EXERCISES = {
         grade_programs, programs_and_idle, "As many programs as blocks, rounded up. Lanes in all, minus m."
     ),
     "2.2": Exercise(
-        grade_mask_between,
-        mask_between,
-        "Each sum has two parts: from j + 1 to the end of the first block, and from the start of the second to i. "
-        "`decays` in section 6 makes both kinds. Add the parts and take exp; nothing has to be masked.",
+        grade_pass_on,
+        pass_on,
+        "Load h. For each chunk n: load what it adds from states_ptr + (head * chunks + n) * d * d and its kept, store "
+        "h in that place, then h = kept * h + added. Store h after the loop. load_rows and store_rows help.",
     ),
     "2.3": Exercise(
-        grade_product,
-        product_bytes,
-        "The left matrix is read once per column of tiles. And the others?",
-    ),
-    "2.4": Exercise(
         grade_step,
         step,
         "c = tl.arange(0, WIDTH): rows are c[:, None], columns c[None, :]. k[:, None] * v[None, :] is what is "

@@ -17,16 +17,6 @@ def random(*shape: int) -> torch.Tensor:
     return numbers.to("cpu" if runtime.INTERPRETED else "cuda")
 
 
-def gradients(T: int, d: int) -> tuple:
-    """q, k, v, g, h, do, dh; h_end; the gradients of the first five."""
-    q, k, v, do = random(4, T, d).double()
-    h, dh = random(3, d, d).double()[1:]
-    inputs = [x.clone().requires_grad_() for x in (q, k, v, -v[:, 0].abs(), h)]
-    o, end = state_space.recurrent(*(x[None, :, None] for x in inputs[:4]), inputs[4][None, None])
-    grads = torch.autograd.grad((o[0, :, 0] * do).sum() + (end[0, 0] * dh).sum(), inputs)
-    return (*(x.detach() for x in inputs), do, dh, end[0, 0].detach(), grads)
-
-
 def shared_decay_gradient(q, k, v, g, do):
     """A path from j to i passes i - j gates, and all of them are this one."""
     T = len(q)
@@ -79,17 +69,6 @@ def grade_programs(answer) -> None:
         expect(what, answer(registers, warps, shared), expected, 0)
 
 
-def shortcut_with_state(q, k, dq, dk, h_end, dh_end):
-    """To raise S_T is to scale h_end up; it counts for every gate up to T."""
-    by_token = (q * dq - k * dk).sum(-1)
-    return by_token.flip(0).cumsum(0).flip(0) + (h_end * dh_end).sum()
-
-
-def grade_shortcut(answer) -> None:
-    q, k, _, _, _, _, dh, end, grads = gradients(8, 4)
-    expect("dg", answer(q, k, grads[0], grads[1], end, dh), grads[3])
-
-
 EXERCISES = {
     "3.1": Exercise(
         grade_shared,
@@ -104,10 +83,5 @@ EXERCISES = {
     ),
     "3.3": Exercise(
         grade_programs, programs_at_once, "Three limits, registers, warps and shared memory: the smallest decides."
-    ),
-    "3.4": Exercise(
-        grade_shortcut,
-        shortcut_with_state,
-        "By Eq. ssm-state h_end = sum of exp(S_T - S_j) k_j v_j: raising S_T scales all of it. S_T contains every g_t.",
     ),
 }

@@ -1,4 +1,4 @@
-"""Exercises of notebook 07. Two answers are Triton kernels; 7.5 runs one with seeded bugs."""
+"""Exercises of notebook 07. One answer is a Triton kernel; 7.4 runs one with seeded bugs."""
 
 from __future__ import annotations
 
@@ -69,25 +69,6 @@ def grade_bytes(answer) -> None:
 
 
 @triton.jit
-def slopes(acts, phi, I, WIDTH: tl.constexpr):
-    token, spin = tl.program_id(0), tl.arange(0, WIDTH)
-    at = token * 2 * I + spin
-    t = tl.load(acts + at, mask=spin < I, other=0.0)
-    sg = tl.load(acts + at + I, mask=spin < I, other=0.0)
-    tl.store(phi + at, (1 - t * t) * sg, mask=spin < I)  # Eq. spin-slopes
-    tl.store(phi + at + I, t * sg * (1 - sg), mask=spin < I)
-
-
-def grade_slopes(answer) -> None:
-    u, a = (x.requires_grad_() for x in random(2, 3, 20))
-    t, sg = u.tanh(), a.sigmoid()
-    expected = torch.cat(torch.autograd.grad((t * sg).sum(), (u, a)), 1)
-    acts, phi = torch.cat([t, sg], 1).detach(), torch.full((3, 40), torch.nan, device=u.device)
-    launch(answer, (3,), acts, phi, 20, WIDTH=32)
-    expect("phi", phi, expected)
-
-
-@triton.jit
 def seeded_step(z, y, out, packed, gamma, T, I, row_bytes, stop, FILL: tl.constexpr):
     """spin_step of the notebook with a scale of 1; `stop` ends its loop, FILL is what a masked byte holds."""
     rows, cols = tl.program_id(0) * 16 + tl.arange(0, 16), tl.program_id(1) * 32 + tl.arange(0, 32)
@@ -151,11 +132,6 @@ EXERCISES = {
         "acts are two arrays of T * I; with dy, the old and the new adjoint that makes five. Four codes per byte.",
     ),
     "7.4": Exercise(
-        grade_slopes,
-        slopes,
-        "The half of a lies I numbers after that of u, of the same token. Mask all loads and stores by spin < I.",
-    ),
-    "7.5": Exercise(
         grade_shows,
         shows,
         "What is a filled code multiplied by? Which programs read what another one has written? Which spins does the "

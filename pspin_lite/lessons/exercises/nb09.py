@@ -45,21 +45,6 @@ def grade_never(answer) -> None:
         assert [int(i) for i in result] == expected, f"{what}: {list(result)}, not {expected}"
 
 
-def windows(tokens, T: int, end: int) -> list:
-    """Pairs (inputs, targets) of at most T tokens: every token is a target exactly once."""
-    tokens = list(tokens)
-    before = [end, *tokens[:-1]]
-    return [(before[a : a + T], tokens[a : a + T]) for a in range(0, len(tokens), T)]
-
-
-def grade_windows(answer) -> None:
-    for tokens, T in (([5, 6, 7, 0, 8, 9, 0], 3), (list(range(1, 21)), 5), ([4, 0], 8)):
-        result, expected = [answer(tokens, T, 0)], [windows(tokens, T, 0)]
-        assert result[0] is not None, "the windows are None: is there a `return`?"
-        result, expected = ([[[int(t) for t in side] for side in pair] for pair in x[0]] for x in (result, expected))
-        assert result == expected, f"windows of {tokens}, T = {T}: {result}, not {expected}"
-
-
 EXERCISES = {
     "9.1": Exercise(
         grade_characters,
@@ -75,10 +60,5 @@ EXERCISES = {
         grade_never,
         never_predicted,
         "In epoch e, token i stands at place i + e * size of the endless ribbon. Windows begin at multiples of T + 1.",
-    ),
-    "9.4": Exercise(
-        grade_windows,
-        windows,
-        "The inputs are the tokens moved by one place, with `end` in front; then cut both into pieces of T.",
     ),
 }

@@ -32,16 +32,16 @@ def grade_rate(answer) -> None:
         expect(f"the paper's rate at step {step}", result, recipe.learning_rate(cfg, step))
 
 
-def clip(gradients: list, most: float) -> list:
-    """All gradients times the same number, so that together they have at most the norm `most`."""
+def clip(gradients: list, max_norm: float) -> list:
+    """All gradients times the same number, so that together they have at most the norm `max_norm`."""
     norm = math.sqrt(sum(g.square().sum().item() for g in gradients))
-    scale = min(1.0, most / norm) if norm > 0 else 1.0
+    scale = min(1.0, max_norm / norm) if norm > 0 else 1.0
     return [g * scale for g in gradients]
 
 
 def grade_clip(answer) -> None:
-    def compare(what, gradients, most, expected):
-        result = answer([g.clone() for g in gradients], most)
+    def compare(what, gradients, max_norm, expected):
+        result = answer([g.clone() for g in gradients], max_norm)
         assert result is not None, f"{what}: None: is there a `return`?"
         assert len(result) == len(expected), f"{what}: {len(result)} tensors, not {len(expected)}"
         for i, (a, b) in enumerate(zip(result, expected, strict=True)):
@@ -76,29 +76,6 @@ def grade_order_one(answer) -> None:
     expect("a sentence, twenty times", answer(seen, text), sum(bits) / len(bits))
 
 
-def share_of_text(raw, again) -> float:
-    """Of the variance of the raw losses around their trend, the share that the final model's losses explain."""
-    steps = np.arange(len(raw))
-
-    def around(losses):
-        return losses - np.polyval(np.polyfit(steps, losses, 1), steps)
-
-    return float(np.corrcoef(around(raw), around(again))[0, 1] ** 2)
-
-
-def grade_share(answer) -> None:
-    random, steps = np.random.default_rng(0), np.arange(400)
-    line = np.stack([np.ones(400), steps - steps.mean()]) / np.array([[20.0], [np.linalg.norm(steps - steps.mean())]])
-    text, own = (x - (x @ line.T) @ line for x in random.normal(size=(2, 400)))  # neither has a trend
-    own -= (own @ text) / (text @ text) * text  # nothing to do with the text,
-    own *= np.linalg.norm(text) / np.linalg.norm(own)  # and as large
-    expect("the same losses, only higher", answer(text + 1, text), 1.0)
-    expect("the same losses, half as far apart", answer(0.5 * text + 1, text), 1.0)
-    expect("as much of its own as of the text's", answer(text + own, text), 0.5)
-    expect("the same with a falling trend", answer(text + own + 8 - 0.02 * steps, text), 0.5)
-    expect("nothing of the text's, with a trend in both", answer(own - 0.02 * steps, text - 0.01 * steps) + 1, 1.0)
-
-
 EXERCISES = {
     "10.1": Exercise(
         grade_rate,
@@ -108,16 +85,11 @@ EXERCISES = {
     "10.2": Exercise(
         grade_clip,
         clip,
-        "One norm for all: the root of the sum of all squares. Multiply by most / norm only where that is below 1.",
+        "One norm for all: the root of the sum of all squares. Multiply by max_norm / norm only where that is below 1.",
     ),
     "10.3": Exercise(
         grade_order_one,
         order_one,
         "A table of 256 by 256 ones; add one for each pair of neighbours in `seen`; divide each row by its sum.",
-    ),
-    "10.4": Exercise(
-        grade_share,
-        share_of_text,
-        "np.polyfit(steps, losses, 1) gives the line. The share of variance is the square of the correlation.",
     ),
 }

@@ -8,7 +8,6 @@ import torch
 from torch.nn import functional as F
 
 from ... import transformer
-from ...config import preset
 from . import Exercise, expect
 
 
@@ -23,15 +22,15 @@ def grade_bits(answer) -> None:
     expect("an end token costs nats and is no byte", answer([1.0, 1.0, 0.5], [2, 3, 0]), 0.5 / math.log(2))
 
 
-def turned(a: float, b: float, t: int, rate: float) -> tuple[float, float]:
-    """The point (a, b), turned by t * rate radians."""
+def rotate_pair(a: float, b: float, t: int, rate: float) -> tuple[float, float]:
+    """The point (a, b), rotated by t * rate radians."""
     cos, sin = math.cos(t * rate), math.sin(t * rate)
     return a * cos - b * sin, a * sin + b * cos
 
 
-def grade_turned(answer) -> None:
+def grade_rotation(answer) -> None:
     expect("a quarter turn of (1, 0)", answer(1.0, 0.0, 1, math.pi / 2), (0.0, 1.0))
-    expect("position 0: no turn", answer(0.3, -0.7, 0, 1.0), (0.3, -0.7))
+    expect("position 0: no rotation", answer(0.3, -0.7, 0, 1.0), (0.3, -0.7))
     x = torch.randn(1, 1, 6, 4, generator=torch.Generator().manual_seed(0))
     whole = transformer.rotate(x, 0, 100.0)[0, 0, 5]
     for i, rate in ((0, 1.0), (1, 100.0**-0.5)):
@@ -56,36 +55,18 @@ def grade_once(answer) -> None:
     expect("large scores", answer(torch.tensor([100.0, 0]), large, torch.eye(2)), torch.tensor([1.0, 0]))
 
 
-def outgrown(L: int, H_kv: int, d: int, L_s: int, H_s: int, d_s: int) -> int:
-    """Keys and values, 2 L H_kv d numbers per token, against L_s H_s matrices of d_s by d_s."""
-    return L_s * H_s * d_s**2 // (2 * L * H_kv * d) + 1
-
-
-def grade_outgrown(answer) -> None:
-    expect("one layer, one head of width 1, both: 1 number against 2 per token", answer(1, 1, 1, 1, 1, 1), 1)
-    expect("equal at two tokens: more at three", answer(1, 1, 1, 1, 1, 2), 3)
-    ours, theirs = preset("subword-paper"), preset("transformer-paper")
-    shape = (theirs.layers, theirs.kv_heads, theirs.head_width, ours.layers, ours.heads, ours.head_width)
-    expect("the paper's models", answer(*shape), 25)
-
-
 EXERCISES = {
     "11.1": Exercise(
         grade_bits, bits_per_byte, "Add up first, divide last: a mean of ratios is not the ratio of sums."
     ),
     "11.2": Exercise(
-        grade_turned,
-        turned,
+        grade_rotation,
+        rotate_pair,
         "The angle is t * rate; the first coordinate is a cos - b sin, the second a sin + b cos.",
     ),
     "11.3": Exercise(
         grade_once,
         attend_once,
         "Scores are k @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
-    ),
-    "11.4": Exercise(
-        grade_outgrown,
-        outgrown,
-        "Numbers of the state over numbers per token; the cache must hold more, not as many.",
     ),
 }

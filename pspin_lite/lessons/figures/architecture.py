@@ -48,14 +48,15 @@ HERE = {  # notebook -> the parts that it is about
 @styled
 def here(parts: tuple[str, ...]) -> Figure:
     """The way of a token through the network, small; `parts` in colour."""
-    figure, axes = canvas(5.8, 1.85)
+    figure, axes = canvas(5.8, 2.1)
     axes.patch.set_facecolor("white")
     figure.patch.set_facecolor("white")
     for name, (x, y, w, h, text, colour) in PARTS.items():
         box(axes, x, y, w, h, text, colour if name in parts else "#C8C8C8", 9.5 if name in parts else 9)
     for start, end in ((8, 10), (19.5, 22), (33, 35), (45, 50)):
         arrow(axes, (start, 13.5), (end, 13.5), "#8A8A8A", width=1)
-    label(axes, 47.4, 15.2, "× L", GREY, 9)
+    line(axes, [22, 22, 45, 45], [16.8, 17.6, 17.6, 16.8], "#8A8A8A")  # one block
+    label(axes, 33.5, 19.3, "× L", GREY, 9.5)
     for x in (27.5, 38.7, 44.2):
         line(axes, [x, x], [6.4, 11], "#C8C8C8", ":")
     arrow(axes, (9.5, 4.2), (11, 4.2), "#8A8A8A", width=1)
@@ -89,15 +90,17 @@ def _model(axes: Axes) -> None:
     box(axes, 3, 39, 18, 5, "tied head → logits", PURPLE)
     for bottom, top in ((8, 11), (16, 19), (28, 31), (36, 39)):
         arrow(axes, (12, bottom), (12, top))
+    line(axes, [3, 2.1, 2.1, 3], [13.5, 13.5, 41.5, 41.5], PURPLE, ":")
+    axes.text(0.95, 23.5, "same matrix", color=PURPLE, fontsize=9.5, rotation=90, ha="center", va="center")
 
 
 def _block(axes: Axes, stream: float) -> None:
-    _heading(axes, 47, "One block", "two halves, each added to the stream")
+    _heading(axes, 47, "One block", "first between tokens, then each token alone")
     arrow(axes, (stream, 3), (stream, 45.5))
     label(axes, stream - 1.4, 4.2, "$x$", size=12)
     halves = (
-        (9, "gated state space", "$h \\leftarrow e^{g} h + k^{T} v,\\quad o = q\\,h$", ORANGE),
-        (29, "p-spin attractor", "$y$ = fixed point, $K$ steps", GREEN),
+        (9, "gated state space", "$h \\leftarrow e^{g} h + k^{T} v,\\;\\; (q\\,h)\\,W_o^{T}$", ORANGE),
+        (29, "attractor", "$y$ = fixed point, $K$ steps", GREEN),
     )
     for y, name, note, colour in halves:
         line(axes, [stream, 42], [y - 2.5, y - 2.5])
@@ -115,7 +118,7 @@ def _block(axes: Axes, stream: float) -> None:
 
 
 def _attractor(axes: Axes) -> None:
-    _heading(axes, 86, "The attractor", "forward: K steps; backward: implicit, nothing stored per step")
+    _heading(axes, 86, "The attractor", "forward: K steps; backward: needs only the fixed point")
     box(axes, 66, 4, 18, 5.4, "$z = \\bar x\\,\\widehat{W}_{ext}^{T}$", GREEN)
     box(axes, 66, 18, 18, 5.4, "$f = z + (\\gamma\\,y)\\,\\widehat{W}_{int}^{T}$", GREEN)
     box(axes, 66, 31, 18, 5.4, "$y = \\tanh(u)\\;\\sigma(a)$", GREEN)
@@ -130,7 +133,7 @@ def _attractor(axes: Axes) -> None:
     line(axes, [98.5, 98.5], [24, 20.7], SKY)
     arrow(axes, (98.5, 20.7), (84, 20.7), SKY)
     label(axes, 100, 35.6, "K times", BLUE, 10.5)
-    label(axes, 76.5, 13.7, "the two $\\widehat{W}$ hold only\n−1, 0, 1 times a scale", GREY, 9.5, ha="left")
+    label(axes, 76.5, 13.7, "both $\\widehat{W}$: −1, 0 or 1,\ntimes one scale", GREY, 9.5, ha="left")
     line(axes, [57.5, 64.8], [41.2, 46.5], GREEN, ":")
     line(axes, [57.5, 64.8], [34.6, 2.6], GREEN, ":")
 

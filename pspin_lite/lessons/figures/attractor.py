@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -9,8 +11,11 @@ from matplotlib.lines import Line2D
 
 from ... import attractor, fixed_points
 from .. import explore_attractor
-from . import BLUE, GREEN, GREY, ORANGE, RED, SKY, styled
+from . import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, styled
 from .live import LiveFigure, Panel
+
+if TYPE_CHECKING:
+    from ...language_model import LanguageModel
 
 OTHER = {"alone": (-0.35, -0.25)}  # where a second path of a portrait starts
 CORNER = (-0.9, 0.9)  # the others
@@ -23,7 +28,7 @@ def cobweb(maps: dict[str, tuple[float, float, list[float]]], steps: int) -> tup
     """One panel for each map y -> tanh(drive + a y), given as (drive, a, starts): curve, diagonal, steps between them.
 
     Arrays: name -> states [starts, steps + 1]."""
-    figure = Figure(figsize=(2.7 * len(maps), 3.5), layout="constrained")
+    figure = Figure(figsize=(2.7 * len(maps), 3.8), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(maps), sharey=True))
     y, shown = np.linspace(-1, 1, 201), {}
     for axes, (name, (drive, a, starts)) in zip(panels, maps.items(), strict=True):
@@ -45,10 +50,15 @@ def cobweb(maps: dict[str, tuple[float, float, list[float]]], steps: int) -> tup
         axes.set_title(name, fontsize=10.5)
         axes.set_box_aspect(1)
     panels[0].set_ylabel("spin after a step")
+    _headline(figure, "Steep curves repel: three maps, three fates")
     names = {"fixed point, attracts": ATTRACTS, "fixed point, repels": REPELS}
     handles = [Line2D([], [], label=name, **how) for name, how in names.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
     return figure, shown
+
+
+def _headline(figure: Figure, text: str) -> None:
+    figure.suptitle(text, x=0.01, ha="left", fontsize=12, weight="bold")
 
 
 def _crossings(drive: float, a: float) -> list[tuple[float, bool]]:
@@ -70,7 +80,7 @@ def _away(path: np.ndarray) -> dict[str, object]:
 def portraits(kinds: list[str], gamma: float, scale: float, K: int) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
     """Phase portraits of two-spin maps side by side, with the direction of a step all over the plane; arrays by kind as
     `explore_attractor.portrait` gives them."""
-    figure = Figure(figsize=(8.0, 3.7), layout="constrained")
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
     panels, shown = np.atleast_1d(figure.subplots(1, len(kinds), sharey=True)), {}
     blank = Panel((0, 0, 1, 1), "", "", "", (-1, 1), (-1, 1), (), ())
     axis = np.linspace(-1, 1, 41)
@@ -98,6 +108,7 @@ def portraits(kinds: list[str], gamma: float, scale: float, K: int) -> tuple[Fig
         axes.set_box_aspect(1)
         axes.grid(visible=False)
     panels[0].set_ylabel("spin 2")
+    _headline(figure, "The couplings decide where a pair of spins can rest")
     names = {
         "spin 1 unchanged": dict(color=SKY, lw=1.8),
         "spin 2 unchanged": dict(color=ORANGE, lw=1.8),
@@ -126,11 +137,11 @@ def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, n
     axes.plot(scales, shown["bound"], color=ORANGE, lw=2)
     axes.plot(scales, shown["radius"], color=BLUE, lw=2)
     axes.text(2.55, 2.62, "Lipschitz bound:\nworst case", color=ORANGE, ha="right", va="center")
-    axes.text(4.9, 1.28, "largest spectral radius:\nwhat happens near rest", color=BLUE, ha="right", va="bottom")
+    axes.text(4.9, 1.28, "largest spectral radius:\nnear the fixed point", color=BLUE, ha="right", va="bottom")
     axes.set(ylabel="factor per step", ylim=(0, 3), xlim=(scales[0], scales[-1]))
     below.plot(scales, 100 * shown["settles"], color=GREEN, lw=2)
     below.set(xlabel="scale of the couplings", ylabel="tokens that\nsettle, %", ylim=(0, 105), yticks=[0, 50, 100])
-    axes.set_title("Tokens stop settling where the largest radius, not the bound, passes 1", fontsize=12)
+    _headline(figure, "Tokens stop settling where the radius, not the bound, passes 1")
     return figure, shown
 
 
@@ -154,7 +165,51 @@ def tokens(changes: np.ndarray, K: int, settled: float) -> tuple[Figure, np.ndar
     words = f"the other {len(needed) - 1},\n{needed[1:].min()} to {needed[1:].max()} steps"
     axes.text(steps[at] + 3, 1e-5, words, color=BLUE, va="center")
     axes.set(xlabel="step", ylabel="relative change of a token", xlim=(1, steps[-1]), ylim=(1e-7, 1))
+    axes.set_yticks([1e-6, 1e-4, 1e-2, 1], ["1e-6", "1e-4", "0.01", "1"])
     count = int((needed <= K).sum())
     verb = "has" if count == 1 else "have"
-    axes.set_title(f"When the layer stops, {count} of {len(needed)} tokens {verb} settled", fontsize=12)
+    title = f"When the layer stops, {count} of {len(needed)} tokens {verb} settled"
+    axes.set_title(title, loc="left", fontsize=12, weight="bold")
     return figure, needed
+
+
+PARTS = {"mean |γ|": PURPLE, "pattern, norm of the codes": BLUE, "scale s": SKY}
+
+
+@torch.no_grad()
+def bound_parts(model: LanguageModel) -> np.ndarray:
+    """Of each layer's Lipschitz bound: the parts, as in PARTS, and the bound itself, [layers, 4]."""
+    parts = []
+    for module in fixed_points.attractors(model):
+        w_int, gamma = module.w_int.quantized(), module.gamma()
+        scale = w_int.abs().max()
+        pattern = torch.linalg.matrix_norm(w_int / scale, 2)
+        parts.append([gamma.abs().mean(), pattern, scale, fixed_points.lipschitz_bound(w_int, gamma)])
+    return np.array(parts, float)
+
+
+@styled
+def growth(parts: np.ndarray, bound: np.ndarray) -> Figure:
+    """How many times larger the parts of the Lipschitz bound have become in each layer, [layers, 3] in the order of
+    PARTS, end to end on a logarithmic axis; and, as a diamond, the bound itself, [layers]."""
+    figure = Figure(figsize=(7.0, 3.3), layout="constrained")
+    axes = figure.subplots()
+    for layer, factors in enumerate(parts):
+        left = 1.0
+        for factor, (name, colour) in zip(factors, PARTS.items(), strict=True):
+            label = name if layer == 0 else None
+            axes.fill_betweenx([layer - 0.32, layer + 0.32], left, left * factor, color=colour, lw=0, label=label)
+            middle = left * factor**0.5
+            axes.text(
+                middle, layer, f"×{factor:.1f}", color="white" if colour == BLUE else "black", ha="center", va="center"
+            )
+            left *= factor
+    axes.plot(bound, range(len(bound)), "D", color=ORANGE, mec="black", ms=8, label="the bound")
+    axes.set(xscale="log", xlim=(1, 100), ylim=(len(bound) - 0.5, -0.5), xlabel="grew by a factor of", ylabel="layer")
+    axes.set_xticks(ticks := [1, 2, 5, 10, 20, 50, 100], [f"{tick}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_yticks(range(len(bound)))
+    axes.grid(axis="y", visible=False)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=9.5, handlelength=1)
+    _headline(figure, f"γ grew most; the scale added at most a factor of {parts[:, 2].max():.1f}")
+    return figure

@@ -19,14 +19,22 @@ def _title(axes: Axes, text: str, size: float = 12) -> None:
 
 @styled
 def bytes_per_token(
-    years: Sequence[int], ratios: Sequence[float], bits: float, nats: float, marks: Mapping[str, float]
+    years: Sequence[int],
+    ratios: Sequence[float],
+    unseen: Sequence[bool],
+    bits: float,
+    nats: float,
+    marks: Mapping[str, float],
 ) -> tuple[Figure, dict[str, np.ndarray | float]]:
-    """Left: bytes per token of each text against its year. Right: what a byte model's bits per byte are in nats per
-    token, by the ratio; a subword model's nats; where they meet, and the ratios of `marks`, which have names."""
+    """Left: bytes per token of each text against its year, hollow if the tokenizer has not seen it. Right: what a byte
+    model's bits per byte are in nats per token, by the ratio; a subword model's nats; where they meet, and the ratios
+    of `marks`, which have names."""
     figure = Figure(figsize=(7.6, 3.3), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(years, ratios, "o", color=BLUE, markersize=4)
-    left.text(min(years), 2.1, "one dot per speech,\n1,024 tokens", color=BLUE)
+    dots, hollow = np.array([years, ratios]), np.asarray(unseen)
+    left.plot(*dots[:, ~hollow], "o", color=BLUE, markersize=4)
+    left.plot(*dots[:, hollow], "o", color=BLUE, markersize=5, fillstyle="none")
+    left.text(min(years), 2.1, "a dot per speech; hollow:\nnot in training", color=BLUE)
     _title(left, f"One tokenizer: {min(ratios):.1f} to {max(ratios):.1f}", 11.5)
     left.set(xlabel="year", ylabel="bytes per token", ylim=(2, max(ratios) + 0.1))
     even, slope = nats / (bits * log(2)), bits * log(2)
@@ -34,8 +42,9 @@ def bytes_per_token(
     right.plot(ends, slope * ends, color=BLUE)
     right.axhline(nats, color=ORANGE)
     right.text(2.45, nats + 0.2, "byte model,\nconverted", color=BLUE, va="bottom")
-    right.text(ends[1], nats - 0.12, "subword model", color=ORANGE, ha="right", va="top")
+    right.text(ends[1] - 0.06, nats - 0.12, "subword model", color=ORANGE, ha="right", va="top")
     right.plot(even, nats, "o", color="black", markersize=6)
+    right.annotate(f"{even:.2f}", (even, nats), (7, -13), textcoords="offset points", fontsize=10, weight="bold")
     for name, ratio in marks.items():
         right.plot(ratio, slope * ratio, "o", color=BLUE)
         low = ratio < 4  # where there is room: below the line, or above it
@@ -44,7 +53,7 @@ def bytes_per_token(
         right.annotate(f"{name}: {slope * ratio:.2f}", at, offset, textcoords="offset points", fontsize=10, **how)
     _title(right, f"Above {even:.2f}, subwords are ahead", 11.5)
     right.set(xlabel="bytes per token", ylabel="nats per token", xlim=ends, ylim=(slope * ends[0], slope * ends[1]))
-    return figure, {"ratios": np.array([years, ratios]), "even": even}
+    return figure, {"ratios": dots, "even": even}
 
 
 @styled
@@ -81,7 +90,7 @@ def leaks(
     right.legend(loc="upper right")
     right.grid(axis="x", visible=False)
     right.set_xticks(range(len(distances)), [str(n) for n in distances])
-    right.set(xlabel="years between two speeches", ylabel="passages shared, summed over pairs", ylim=(0, None))
+    right.set(xlabel="years between two speeches", ylabel="passages shared, all pairs", ylim=(0, None))
     return figure, {"shares": dict(shares), "shared": dict(shared)}
 
 

@@ -1,5 +1,6 @@
-"""Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, the sums of a kernel,
-and who holds what for a tensor core. Each returns the figure and the numbers in it. Colours as in diagram.py."""
+"""Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, the sums of a kernel;
+and, for notebook 02, who holds what for a tensor core. Each returns the figure and the numbers in it. Colours as in
+diagram.py."""
 
 from __future__ import annotations
 
@@ -165,9 +166,7 @@ def tensor_core(thread: int = 5) -> tuple[Figure, dict[str, np.ndarray]]:
     owners = {"A": 4 * (row % 8) + column % 8 // 2}
     owners["B"], owners["C"] = owners["A"].T[:, :8], owners["A"][:, :8]
     cell, top = 1.98, 35.4
-    held = sum(int((grid == thread).sum()) for grid in owners.values())
-    total = sum(grid.size for grid in owners.values())
-    figure, axes = canvas(7.6, 4.3, f"Thread {thread} holds {held} of the {total} numbers of one instruction")
+    figure, axes = canvas(7.6, 4.3, "The operands of a tensor core are scattered over 32 threads")
     parts = {"A": (1.6, QUERY, "A, 16 × 16"), "B": (37.6, STATE, "B, 16 × 8"), "C": (57.8, GREY, "the result, 16 × 8")}
     for name, (x, colour, text) in parts.items():
         grid = owners[name]
@@ -183,5 +182,13 @@ def tensor_core(thread: int = 5) -> tuple[Figure, dict[str, np.ndarray]]:
                 label(axes, *middle, str(grid[i, j]), size=9, weight="bold" if mine else "normal")
     for x, text in ((35.4, "×"), (55.6, "=")):
         label(axes, x, top - 8 * cell, text, INK, 16)
-    label(axes, 1.6, 1.7, "in each box: the thread, 0 to 31, that holds these two numbers", GREY, 10, ha="left")
+    label(
+        axes,
+        1.6,
+        1.7,
+        f"in each box: the thread, 0 to 31, that holds these two numbers; dark: thread {thread}",
+        GREY,
+        10,
+        ha="left",
+    )
     return figure, owners

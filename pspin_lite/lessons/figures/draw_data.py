@@ -1,5 +1,5 @@
-"""Drawings of notebook 09: documents packed into windows, and splits that leak. Each returns the figure and the numbers
-it shows."""
+"""Drawings of notebook 09: documents packed into windows, splits that leak, a stream that restarts. Each returns the
+figure and the numbers it shows."""
 
 from __future__ import annotations
 
@@ -91,3 +91,37 @@ def splits(
         axes.add_patch(Rectangle((59, y - 1), 2, 2, fc=tint(colour, 0.45), ec=colour))
         label(axes, 61.8, y, text, ha="left", size=9.5)
     return figure, torn
+
+
+@styled
+def restart(total: int, buffer: int, stop: int, delivered: int, twice: int) -> tuple[Figure, dict[str, int]]:
+    """Documents of a stream that passes through a buffer which gives out half of itself at a time: what they are at the
+    stop, and what the restart takes them for. delivered: by the restart; twice: documents that come out two times.
+    Returns how many are counted as done, skipped and lost."""
+    half = buffer // 2
+    skipped = stop % half  # given out since the buffer was last full
+    done = total - skipped - delivered
+    waiting = done + half - stop
+    out = stop + delivered - twice  # different documents that come out at all
+    shown = {"done": done, "skipped": skipped, "lost": total - out}
+    figure, axes = canvas(7.2, 3.9, f"The restart loses {shown['lost']} of {total:,} documents")
+    wide = 68 / total
+    unread = total - stop - waiting
+    stopped = (stop, "given out", BLUE), (waiting, "in the buffer", ORANGE), (unread, "not read yet", GREY)
+    restarted = (done, "taken as done", GREY), (skipped, "", BACKWARD), (delivered, "given out now", BLUE)
+    result = (out, f"come out, {twice} of them twice", BLUE), (shown["lost"], "never", BACKWARD)
+    rows = {
+        "At the stop, by status": stopped,
+        "The restart, by place in the stream": restarted,
+        f"In the end: {stop} + {delivered} − {twice} = {out}": result,
+    }
+    for y, (name, parts) in zip((25.5, 14, 2.5), rows.items(), strict=True):
+        label(axes, 2, y + 6.4, name, ha="left", size=10.5)
+        x = 2.0
+        for count, what, colour in parts:
+            axes.add_patch(Rectangle((x, y), count * wide, 4.6, fc=tint(colour, 0.4), ec=colour, lw=1.2))
+            if what:
+                label(axes, x + count * wide / 2, y + 2.3, f"{count} {what}")
+            x += count * wide
+    label(axes, 2 + (done + skipped / 2) * wide, 20.2, f"{skipped} skipped", BACKWARD, 9.5, ha="left")
+    return figure, shown

@@ -1,6 +1,6 @@
 """Notebook 07 on tiles: what one program of a step reads and writes, the widget on what all programs request, against
-the size of their tiles, and how long tokens and tiles run. Colours: spins green, drive sky blue, couplings blue, γ and
-the scale light grey."""
+the size of their tiles, a race between two programs, and how long tokens and tiles run. Colours: spins green, drive
+sky blue, couplings blue, γ and the scale light grey."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from . import draw_ternary
-from .diagram import DRIVE, INK, PLUS, SPIN, ZERO, arrow, box, canvas, label, tint
+from .diagram import BACKWARD, DRIVE, FORWARD, INK, PLUS, SPIN, ZERO, arrow, box, canvas, label, tint
 from .style import GREY, styled
 
 COLOURS = draw_ternary.COLOURS | {"γ, scale": ZERO}  # of all bars
@@ -106,9 +106,37 @@ def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[st
 
 
 @styled
-def steps_taken(counts: Mapping[str, np.ndarray], tile: int, cap: int) -> tuple[Figure, dict[str, float]]:
-    """Steps of each token, a row per layer, darker with more. Returns the per cent of all steps that are saved,
-    counted by tokens, and by tiles, which run as long as their slowest token."""
+def buffers() -> tuple[Figure, dict[str, int]]:
+    """Two programs in a row, spins written over the old ones, and written into a second buffer: how many tiles of the
+    wrong step are read."""
+    figure, axes = canvas(7.4, 3.7, "Written in place, program 1 reads a mixture of two steps")
+    wrong = 0
+    for x0, name, in_place in ((2, "one array, overwritten", True), (40, "reads one array, writes the other", False)):
+        label(axes, x0, 30.8, name, INK, 11, ha="left", weight="bold")
+        for program, y in ((0, 20.2), (1, 6.2)):
+            box(axes, x0, y, 11, 5, f"program {program}", GREY, 10)
+            for tile in (0, 1):
+                left = x0 + 17.5 + 7.5 * tile
+                new = in_place and tile < program
+                wrong += new
+                face = tint(BACKWARD, 0.45) if new else tint(SPIN, 0.25)
+                axes.add_patch(Rectangle((left, y), 7, 5, fc=face, ec=BACKWARD if new else SPIN, lw=1.2))
+                label(axes, left + 3.5, y + 2.5, "step n" if new else "n − 1", size=9.5)
+            arrow(axes, (x0 + 17.1, y + 2.5), (x0 + 11.4, y + 2.5), BACKWARD if in_place and program else FORWARD)
+            label(axes, x0 + 25, y + 6.8, "reads", GREY, 9.5)
+            target = x0 + 17.5 + 7.5 * program
+            label(axes, x0, y - 1.7, f"then writes tile {program}", GREY, 9.5, ha="left")
+            colour, depth = (BACKWARD, 0.45) if in_place else (SPIN, 0.6)
+            axes.add_patch(Rectangle((target, y - 2.6), 7, 1.8, fc=tint(colour, depth), ec=colour, lw=1))
+    return figure, {"tiles of the wrong step": wrong}
+
+
+@styled
+def steps_taken(
+    counts: Mapping[str, np.ndarray], tile: int, cap: int, unsettled: Mapping[str, np.ndarray] | None = None
+) -> tuple[Figure, dict[str, float]]:
+    """Steps of each token, a row per layer, darker with more; a dot for those that have not settled at the end. Returns
+    the per cent of all steps that are saved, counted by tokens, and by tiles, which run as long as their slowest."""
     rows = np.array(list(counts.values()))
     slowest = rows.reshape(len(rows), -1, tile).max(2)
     figure = Figure(figsize=(7.2, 0.55 * len(rows) + 1.5))
@@ -116,6 +144,8 @@ def steps_taken(counts: Mapping[str, np.ndarray], tile: int, cap: int) -> tuple[
     for y, row in enumerate(rows):
         for x, steps in enumerate(row):
             axes.add_patch(Rectangle((x, -y - 0.38), 0.85, 0.76, fc=tint(SPIN, steps / cap)))
+        for x in np.flatnonzero((unsettled or {}).get(list(counts)[y], ())):
+            axes.plot(x + 0.43, -y, "o", color="white", markersize=3)
         means = f"{row.mean():.1f} per token,\n{slowest[y].mean():.1f} per tile"
         axes.text(rows.shape[1] + 1.5, -y, means, va="center", fontsize=9.5)
     for x in range(tile, rows.shape[1], tile):
@@ -124,6 +154,8 @@ def steps_taken(counts: Mapping[str, np.ndarray], tile: int, cap: int) -> tuple[
         x = (steps - 1) * 0.2 * rows.shape[1]
         axes.add_patch(Rectangle((x, -len(rows) - 1.25), 2, 0.5, fc=tint(SPIN, steps / cap), clip_on=False))
         axes.text(x + 3, -len(rows) - 1, f"{steps} step{'s' * (steps > 1)}", va="center", fontsize=9.5)
+    if unsettled:
+        figure.text(0.99, 0.09, "white dot: not settled", ha="right", va="center", fontsize=9.5, color=INK)
     axes.set(xlim=(0, rows.shape[1]), ylim=(-len(rows) + 0.5, 0.5), xlabel=f"tokens, in tiles of {tile}")
     axes.set_xticks([])
     axes.set_yticks(-np.arange(len(rows)), list(counts))

@@ -1,5 +1,6 @@
-"""Drawings of notebook 02: programs, tiles and masks of a kernel, and two plans for the chunks of a text. Each returns
-the figure and the numbers in it. Colours as in diagram.py; grey hatching marks lanes that the mask switches off."""
+"""Drawings of notebook 02: a GPU, programs, tiles and masks of a kernel, and two plans for the chunks of a text. Each
+returns the figure and the numbers in it. Colours as in diagram.py; grey hatching marks lanes that the mask switches
+off."""
 
 from __future__ import annotations
 
@@ -16,7 +17,34 @@ from .live import LiveFigure, Panel
 from .style import GREY, RED, styled
 
 OFF = dict(fc="white", ec=GREY, hatch="////", lw=0.6)
+PROCESSORS = 108  # of an A100
 KEY_TEXT = "#9A6A00"  # orange, dark enough to be read on white
+
+
+@styled
+def gpu() -> tuple[Figure, dict[str, int]]:
+    """One large memory, 108 multiprocessors, and one of them enlarged: an A100."""
+    figure, axes = canvas(7.4, 3.7, "A GPU: one large, slow memory and many small, fast ones")
+    rows, columns, cell, left, low = 6, PROCESSORS // 6, 2.0, 2.0, 15.6
+    for n in range(PROCESSORS):
+        x, y = left + cell * (n % columns), low + cell * (n // columns)
+        first = n == PROCESSORS - 1
+        face = tint(QUERY, 0.6 if first else 0.15)
+        axes.add_patch(Rectangle((x, y), 1.6, 1.6, fc=face, ec=QUERY, lw=0.7))
+    label(axes, left, low + rows * cell + 1.4, f"{PROCESSORS} multiprocessors", QUERY, 10.5, ha="left")
+    right, top = left + columns * cell, low + rows * cell
+    for y in ((top, 31.8), (top - cell, low - 0.4)):
+        line(axes, [right, 46], list(y), GREY, ":")
+    axes.add_patch(Rectangle((46, low - 0.4), 26.5, 16.6, fc=tint(QUERY, 0.1), ec=QUERY, lw=1.2))
+    label(axes, 59.2, 29.4, "one multiprocessor", QUERY, 10.5)
+    box(axes, 48, 22.4, 22.5, 4.6, "a few programs", FORWARD, 10)
+    box(axes, 48, 16.4, 22.5, 4.6, "on chip: some 100 KiB", VALUE, 10)
+    box(axes, 2, 3.2, 70.5, 6.0, "large memory: tens of GiB", KEY, 11)
+    for x in (20.0, 59.2):
+        arrow(axes, (x, 9.6), (x, low - 0.8), KEY, width=2)
+        arrow(axes, (x + 2.5, low - 0.8), (x + 2.5, 9.6), KEY, width=2)
+    label(axes, 40.5, 12.2, "fetching is what costs", KEY_TEXT, 10.5)
+    return figure, {"multiprocessors": rows * columns}
 
 
 @styled
@@ -114,8 +142,9 @@ def tiles(side: int, tile: int, program: tuple[int, int]) -> tuple[Figure, Tiles
     label(axes, x + full / 2 - 0.6, y - full / 2, f"({row}, {column})", size=10.5)
     arrow(axes, (4 + across * full + 0.6, y - full / 2), (x - 0.4, y - full / 2))
     arrow(axes, (x + full / 2, top + 4.0), (x + full / 2, y + 0.4))
-    label(axes, 4.0, top + 1.6, "left matrix", KEY_TEXT, 11, ha="left")
-    label(axes, left - 1, top + 15, "right matrix", VALUE, 11, ha="right")
+    label(axes, 4.0, top + 1.6, f"left matrix, {side} × {side}", KEY_TEXT, 11, ha="left")
+    label(axes, left - 1, top + 15, f"right matrix,\n{side} × {side}", VALUE, 11, ha="right")
+    label(axes, left - 1, top + 8, f"tiles of {tile}", GREY, 10.5, ha="right")
     label(axes, left + 10, 3.4, f"result: {across} × {across} programs, this is ({row}, {column})", QUERY, 11)
     label(axes, 4, 3.4, "hatched: masked", GREY, 10.5, ha="left")
     return figure, Tiles(across * across, across, (across * tile) ** 2 - side**2)
@@ -187,7 +216,7 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
     return figure, {"programs": chunks, "in a row": chunks, "states through memory": 4 * chunks}
 
 
-PROCESSORS, TOKENS = 108, 2048  # of an A100; the paper's context
+TOKENS = 2048  # the paper's context
 BUSY = Panel(
     (0.17, 0.24, 0.33, 0.60),
     "Writes and reads fill the chip",

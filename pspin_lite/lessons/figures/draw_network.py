@@ -1,9 +1,9 @@
-"""Drawings of notebooks 00 and 08: what "p-spin" means, a layer that answers once and one that settles, the paper's
-comparison, and the matrices of a block to scale. Each returns the figure and the numbers it shows."""
+"""Drawings of notebooks 00 and 08: what "p-spin" means, a layer that answers once and one that settles, rounding,
+echoes of a nudge, the paper's comparison, the matrices of a block to scale, and a loss in strips. Each returns the figure and the numbers it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod, sqrt, tanh
 
@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, Polygon, Rectangle
 from ...config import PSpinConfig
 from ...costs import MB
 from .diagram import DRIVE, INK, MINUS, PLUS, SPIN, arrow, box, canvas, label, line, tint
-from .style import BLUE, GREEN, GREY, ORANGE, styled
+from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, styled
 
 
 def _spin(axes, x: float, y: float, value: int | str, colour: str = GREY, name: str = "", beside: float = -3.6) -> None:
@@ -88,7 +88,7 @@ def interactions() -> tuple[Figure, dict[str, float]]:
     for y, to in ((20.6, 17.6), (13.4, 15.9)):
         arrow(axes, (65, y), (68.6, to), GREY)
     _spin(axes, 70.9, 16.7, "$y$", SPIN)
-    label(axes, 68, 20.6, "×", size=13)
+    label(axes, 67.6, 16.8, "×", size=12)
     label(axes, 51.9, 7.2, "before", GREY, 9.5)
     label(axes, 70.9, 13.2, "after", GREY, 9.5)
     return figure, energies
@@ -122,38 +122,89 @@ def layers(gamma: float = 0.5, steps: int = 5) -> tuple[Figure, np.ndarray]:
 
 
 @styled
-def headline(leads: Mapping[str, tuple[float, float | None]]) -> tuple[Figure, dict[str, float]]:
-    """The paper's comparison, a bar per setup: by how many bits per byte p-Spin at batch size 1 is ahead of the
-    Transformer at 64 on eight times the sequences, and half the width of the interval if there is one."""
-    figure = Figure(figsize=(7.2, 1.5 + 0.6 * len(leads)), layout="constrained")
+def headline(differences: Mapping[str, tuple[float, float | None]]) -> tuple[Figure, dict[str, float]]:
+    """The paper's comparison, a bar per setup: bits per byte of p-Spin at batch size 1 minus those of the Transformer at
+    64 on eight times the sequences, and half the width of the interval if there is one."""
+    figure = Figure(figsize=(7.2, 1.5 + 0.6 * len(differences)), layout="constrained")
     axes = figure.subplots()
     ends = [0.0]
-    for y, (lead, half) in enumerate(leads.values()):
-        axes.barh(y, lead, height=0.55, color=BLUE if lead > 0 else ORANGE, xerr=half, ecolor=INK, capsize=3)
-        end = lead + (half or 0) * np.sign(lead)
+    for y, (gap, half) in enumerate(differences.values()):
+        axes.barh(y, gap, height=0.55, color=BLUE if gap < 0 else ORANGE, xerr=half, ecolor=INK, capsize=3)
+        end = gap + (half or 0) * np.sign(gap)
         ends.append(end)
-        sign = "+" if lead > 0 else "−"
-        text = f"{sign}{abs(lead):.3f}" + (f" ± {half:.3f}" if half else "")
-        axes.annotate(text, (end, y), (7 * np.sign(lead), 0), textcoords="offset points", fontsize=10,
-                      ha="left" if lead > 0 else "right", va="center", color=INK)  # fmt: skip
+        text = f"{gap:+.3f}".replace("-", "−") + (f" ± {half:.3f}" if half else "")
+        axes.annotate(text, (end, y), (7 * np.sign(gap), 0), textcoords="offset points", fontsize=10,
+                      ha="left" if gap > 0 else "right", va="center", color=INK)  # fmt: skip
     span = max(ends) - min(ends)
-    axes.set_xlim(min(ends) - 0.32 * span, max(ends) + 0.25 * span)
-    axes.set_yticks(range(len(leads)), list(leads))
-    axes.set_ylim(len(leads) - 0.5, -1.1)
+    axes.set_xlim(min(ends) - 0.3 * span, max(ends) + 0.38 * span)
+    axes.set_yticks(range(len(differences)), list(differences))
+    axes.set_ylim(len(differences) - 0.5, -1.1)
     axes.axvline(0, color=INK, lw=1)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     for x, side, text, colour in (
-        (0.01, "left", "p-Spin ahead →", BLUE),
-        (-0.01, "right", "← Transformer ahead", ORANGE),
+        (-0.01, "right", "← p-Spin better", BLUE),
+        (0.01, "left", "Transformer better →", ORANGE),
     ):
         axes.text(x, -0.75, text, color=colour, ha=side, va="center")
-    axes.set_xlabel("p-Spin's lead, bits per byte on held-out speeches")
-    leader = [lead > 0 for lead, _ in leads.values()]
-    title = "p-Spin leads until both networks are tuned" if leader[0] and not any(leader[1:]) else "Who leads?"
+    axes.set_xlabel("p-Spin minus Transformer, bits per byte")
+    ahead = [gap < 0 for gap, _ in differences.values()]
+    title = "Who is better?"
+    if ahead[0] and not any(ahead[1:]):
+        title = "At p-Spin's rate p-Spin leads; tuned, the Transformer does"
     figure.suptitle(title, fontsize=12, weight="bold")
-    return figure, {name: lead for name, (lead, _) in leads.items()}
+    return figure, {name: gap for name, (gap, _) in differences.items()}
+
+
+@styled
+def rounding(weights: Sequence[float]) -> tuple[Figure, dict[str, list[float]]]:
+    """A number line: every weight moves to the nearest of -s, 0 and s, with s the mean absolute value. Returns s and
+    what the weights become."""
+    w = np.array(weights, float)
+    s = np.abs(w).mean()
+    rounded = s * np.clip(np.round(w / s), -1, 1)
+    figure, axes = canvas(7.4, 2.6, "Every weight moves to the nearest of −s, 0 and s")
+    middle, unit, high, low = 37.0, 14.5 / s, 14.5, 6.0
+    colours = {-1: MINUS, 0: GREY, 1: PLUS}
+    for code, left, right in ((-1, 3, middle - 7.25), (0, middle - 7.25, middle + 7.25), (1, middle + 7.25, 71)):
+        axes.add_patch(Rectangle((left, 4), right - left, 15.5, fc=tint(colours[code], 0.13), ec="none"))
+    for sign in (-1, 1):
+        edge = middle + sign * 7.25
+        line(axes, [edge, edge], [4, 19.5], GREY, ":")
+        label(axes, edge, 21, "−½ s" if sign < 0 else "½ s", GREY)
+    line(axes, [3, 71], [high, high], GREY)
+    line(axes, [3, 71], [low, low], GREY)
+    label(axes, 3.4, high + 1.6, "before", GREY, 9.5, ha="left")
+    label(axes, 3.4, low + 1.6, "after", GREY, 9.5, ha="left")
+    for code, text in ((-1, "−s"), (0, "0"), (1, "s")):
+        x = middle + code * unit * s
+        axes.add_patch(Circle((x, low), 0.9, fc="white", ec=colours[code], lw=1.6, zorder=3))
+        label(axes, x, low - 3.8, f"{text} = {code * s:g}".replace("-", "−") if code else text, colours[code], 10.5)
+    for value, end in zip(w, rounded, strict=True):
+        x, to, colour = middle + unit * value, middle + unit * end, colours[int(np.sign(end))]
+        arrow(axes, (x, high - 1), (to, low + 1.2), colour)
+        axes.add_patch(Circle((x, high), 0.9, fc=colour, ec=colour, zorder=3))
+        label(axes, x, high + 2.4, f"{value:g}".replace("-", "−"), colour, 10.5)
+    return figure, {"scale": [float(s)], "rounded": rounded.tolist()}
+
+
+@styled
+def echoes(slopes: Mapping[str, float], count: int = 9) -> tuple[Figure, dict[str, np.ndarray]]:
+    """How large a nudge of a spin still is after so many steps, for several slopes at the fixed point."""
+    figure = Figure(figsize=(7.4, 2.7), layout="constrained")
+    steps, sizes = np.arange(count), {}
+    for axes, (name, slope) in zip(figure.subplots(1, len(slopes), sharey=True), slopes.items(), strict=True):
+        sizes[name] = slope**steps
+        colour = SPIN if abs(slope) < 1 else RED
+        axes.vlines(steps, 0, sizes[name], color=colour, lw=4)
+        axes.axhline(0, color=INK, lw=0.8)
+        total = f"sum {1 / (1 - slope):.2f}" if abs(slope) < 1 else "no sum"
+        axes.set_title(f"$J$ = {slope:.2f}: {total}".replace("-", "−"), fontsize=11, color=colour)
+        axes.set(xlabel=f"steps later\n({name})", xticks=[0, 4, 8], ylim=(-1.3, 1.3), yticks=[-1, 0, 1])
+    figure.axes[0].set_ylabel("echo of a nudge of 1")
+    figure.suptitle("Echoes die out where the slope lies between −1 and 1", fontsize=12, weight="bold")
+    return figure, sizes
 
 
 @styled
@@ -188,3 +239,37 @@ def matrices(cfg: PSpinConfig) -> tuple[Figure, dict[str, tuple[int, float]]]:
         axes.add_patch(Rectangle((x - 1, y - 1), 2, 2, fc=tint(colour, 0.35), ec=colour))
         label(axes, x + 2.2, y, text, ha="left")
     return figure, numbers
+
+
+@styled
+def strips(tokens: int = 1024, vocab: int = 49152, width: int = 544, rows: int = 64) -> tuple[Figure, dict[str, float]]:
+    """The logits of a sequence and the strip of them that exists at a time; beside it what each strip leaves: rows of
+    the gradient of x, and a share in the gradient of E. Returns MiB of all logits, of a strip, and of the gradients."""
+    mib = {"logits": 4 * tokens * vocab / MB, "strip": 4 * rows * vocab / MB}
+    mib |= {"dx": 4 * tokens * width / MB, "dE": 4 * vocab * width / MB}
+    figure, axes = canvas(7.4, 3.6, "Only one strip of the logits exists at a time")
+    x, y, w, h = 8.0, 6.5, 30.0, 22.0  # heights are to scale
+    strip, done = h * rows / tokens, 8.0
+    low = y + h - done - strip  # of the strip
+    axes.add_patch(Rectangle((x, y), w, h, fc="white", ec=GREY, lw=1.2, ls="--"))
+    axes.add_patch(Rectangle((x, low), w, strip, fc=tint(PURPLE, 0.7), ec=PURPLE, lw=1.2))
+    label(axes, x + w / 2, y + h - 2.6, "done, and forgotten", GREY)
+    label(axes, x + w / 2, low + strip + 1.6, f"{rows} rows of logits: {mib['strip']:.0f} MiB", size=10)
+    arrow(axes, (x + w / 2, low - 0.6), (x + w / 2, low - 4.6), PURPLE)
+    label(axes, x + w / 2, low - 6.6, "not computed yet", GREY)
+    label(axes, x + w / 2, y + 1.8, f"all at once: {mib['logits']:.0f} MiB", GREY)
+    label(axes, x + w / 2, 4.4, f"$N$ = {vocab:,} columns", GREY)
+    label(axes, 4, y + h / 2, f"$T$ =\n{tokens:,}\nrows", GREY)
+    left = 46.0
+    axes.add_patch(Rectangle((left, y), 3.4, h, fc="white", ec=GREY, lw=1.2))
+    axes.add_patch(Rectangle((left, low), 3.4, done + strip, fc=tint(BLUE, 0.45), ec=BLUE, lw=1.2))
+    label(axes, left + 4.6, y + h - 2.6, "gradient of $x$:", ha="left")
+    label(axes, left + 4.6, y + h - 5.6, f"filled row by row, {mib['dx']:.0f} MiB", BLUE, 9.5, ha="left")
+    axes.add_patch(Rectangle((57, 2.2), 14, 5.4, fc=tint(PURPLE, 0.3), ec=PURPLE, lw=1.2))
+    label(axes, 64, 4.9, f"{mib['dE']:.0f} MiB")
+    label(axes, 64, 11.8, "gradient of $E$:", PURPLE)
+    label(axes, 64, 9.2, "every strip adds", PURPLE)
+    arrow(axes, (x + w + 0.6, low + strip / 2), (left - 0.6, low + strip / 2), BLUE)
+    line(axes, [x + w + 2.5, x + w + 2.5], [low - 0.2, 4.4], PURPLE)
+    arrow(axes, (x + w + 2.5, 4.4), (56.4, 4.4), PURPLE)
+    return figure, mib

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .diagram import BACKWARD, DRIVE, FORWARD, INK, MINUS, PLUS, SPIN, arrow, box, canvas, label, tint
+from .diagram import BACKWARD, DRIVE, FORWARD, INK, MINUS, PLUS, SPIN, arrow, box, canvas, label
 from .style import GREY, styled
 
 CODE = {-1: MINUS, 0: "#8A8A8A", 1: PLUS}  # the grey of a dot is darker than that of a box
@@ -34,40 +34,48 @@ def _code(w: float) -> float:
 
 @styled
 def staircase_walk(
-    start: float = -0.9, target: float = 0.8, lr: float = 0.15, steps: int = 22
+    start: float = -0.9, target: float = 0.8, lr: float = 0.15, steps: int = 40
 ) -> tuple[Figure, dict[str, np.ndarray]]:
     """Above: rounding as a staircase, and the straight line that straight-through takes in its place. Below: a weight
     that is pushed along, step by step downwards, over the same axis."""
     walk = climb(start, target, lr, steps)
-    figure = Figure(figsize=(6.6, 5.6))
-    top, below = figure.add_axes((0.13, 0.59, 0.84, 0.33)), figure.add_axes((0.13, 0.1, 0.84, 0.4))
-    top.set_title("A hidden weight climbs the stairs, then flickers", loc="left", weight="bold", fontsize=12)
+    figure = Figure(figsize=(6.6, 6.0))
+    top, below = figure.add_axes((0.13, 0.63, 0.84, 0.31)), figure.add_axes((0.13, 0.09, 0.84, 0.42))
+    titles = f"The loss wants {target:g}, the codes are −1, 0 and 1", "Every step pushes the hidden weight"
+    for axes, title in zip((top, below), titles, strict=True):
+        axes.set_title(title, loc="left", weight="bold", fontsize=12)
     for left, right, code in TREADS:
         top.plot([left, right], [code, code], color=CODE[code], lw=4, solid_capstyle="butt")
-        below.axvspan(left, right, color=tint(CODE[code], 0.12), lw=0)
+        below.fill_between([left, right], -1.2, steps + 4.5, color=CODE[code], alpha=0.12, lw=0)
+        push = lr * (target - code)
+        text = "no push" if not push else f"push {push:+.2f}".replace("-", "−")
+        below.text((left + right) / 2, steps + 3.2, text, color=BACKWARD, ha="center", fontsize=10.5)
     top.plot([-1.6, 1.6], [-1.6, 1.6], color=BACKWARD, ls="--", lw=1.4)
-    top.axhline(target, color=GREY, ls=":", lw=1.2)
-    top.text(-1.57, target + 0.1, f"the loss wants {target:g}", color=GREY, fontsize=9.5)
-    top.text(0.55, -0.08, "stairs: what forward does", fontsize=9.5, color=INK)
-    top.text(-0.42, -0.75, "dashed: what backward pretends", fontsize=9.5, color=BACKWARD)
-    top.set(ylabel="rounded value / s", xlim=(-1.6, 1.6), ylim=(-1.35, 1.35), yticks=[-1, 0, 1])
+    top.plot([-1.6, 1.6], [target, target], color=GREY, ls="--", lw=1)
+    top.text(-1.55, target + 0.1, f"target {target:g}", color=GREY, fontsize=9.5)
+    top.text(0.56, -0.1, "stairs: forward pass", fontsize=9.5, color=INK)
+    top.text(-0.42, -0.75, "dashed: backward pass", fontsize=9.5, color=BACKWARD)
+    top.set(ylabel="rounded value", xlim=(-1.6, 1.6), ylim=(-1.35, 1.35), yticks=[-1, 0, 1])
     down = np.arange(len(walk["w"]))
     below.plot(walk["w"], down, color=FORWARD, lw=0.8)
     for code in CODE:
         here = walk["code"] == code
-        below.plot(walk["w"][here], down[here], "o", color=CODE[code], markersize=5.5)
-    for left, right, code in TREADS:
-        push = lr * (target - code)
-        below.text((left + right) / 2, steps, f"push {push:+.2f}".replace("-", "−"), color=BACKWARD, ha="center")
-    below.text(-1.55, 6.5, "every step pushes;\nhow far depends\non the tread alone", fontsize=9.5, va="top")
-    below.text(0.68, 15.5, "pushed back,\nkicked forward", fontsize=9.5, va="center")
-    below.set(xlabel="hidden weight / s", ylabel="step", xlim=(-1.6, 1.6), ylim=(steps + 0.8, -1.2))
+        below.plot(walk["w"][here], down[here], "o", color=CODE[code], lw=0, markersize=4.5)
+    below.set(xlabel="hidden weight", ylabel="step", xlim=(-1.6, 1.6), ylim=(steps + 4.5, -1.2))
     for axes in (top, below):
         axes.grid(False)
+        low, high = axes.get_ylim()
         for border in (-0.5, 0.5):
-            axes.axvline(border, color=GREY, lw=0.8, ls=":")
+            axes.plot([border, border], [low, high], color=GREY, lw=0.8, ls=":")
         axes.set_xticks([-1.5, -1, -0.5, 0, 0.5, 1, 1.5])
     return figure, walk
+
+
+def flicker(target: float, rate: float) -> tuple[Figure, dict[str, str]]:
+    """The widget of notebook 04: a hidden weight that starts at -0.9, for a target and a learning rate."""
+    codes = climb(-0.9, target, rate, 2000)["code"][-1000:]
+    shares = {f"code {code} in the long run": f"{100 * (codes == code).mean():.0f}%" for code in (0, 1)}
+    return staircase_walk(target=target, lr=rate)[0], shares | {"mean code": f"{codes.mean():.2f}"}
 
 
 @styled

@@ -1,5 +1,5 @@
-"""Drawings of notebooks 10, 11 and 13: a training step and what it keeps, what is carried from token to token, three
-ways through a text. Each returns the figure and the numbers it shows.
+"""Drawings of notebooks 10, 11 and 13: a training step and what it keeps, rotated queries and keys, what is carried
+from token to token, three ways through a text. Each returns the figure and the numbers it shows.
 
 Colours beside those of diagram.py: PURPLE is what stays from step to step (or from token to token).
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Arc, Circle, Rectangle
 
 from ... import costs
 from ...config import Config
@@ -29,7 +29,7 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     kept = dict(weights=memory.weights, gradients=memory.weights, moments=memory.moments)
     kept["activations"] = cfg.layers * sum(costs.saved_bytes(cfg).values())
     mib = {name: size / MIB for name, size in kept.items()}
-    figure, axes = d.canvas(7.2, 4.75, "A step of training: what stays, and what is thrown away")
+    figure, axes = d.canvas(7.2, 4.75, "One training step: what is kept and what is thrown away")
 
     top, low, high = 33, 24.5, 6.5
     d.box(axes, 2, top, 13, high, f"one sequence\n{cfg.context + 1} bytes", d.ZERO)
@@ -45,7 +45,15 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     d.arrow(axes, (49, under), (42.5, under), d.BACKWARD)
     d.arrow(axes, (21.5, under), (15, under), d.STATE)
     d.arrow(axes, (13, low + high - 1), (25, top), d.STATE)
-    d.label(axes, 2, 42.2, "pink stays from step to step; grey and red-orange are new each time", GREY, 9.5, ha="left")
+    d.label(
+        axes,
+        2,
+        42.2,
+        "pink is kept from step to step; grey and orange are recomputed at every step",
+        GREY,
+        9.5,
+        ha="left",
+    )
 
     rates = np.array([recipe.learning_rate(cfg, step) for step in range(cfg.steps)])
     left, width, bottom, tall = 9, 55, 6, 10
@@ -64,8 +72,33 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     d.label(axes, left + width + 0.7, bottom + 0.86 * tall * rates[-1] / cfg.lr, f"{rates[-1]:.5f}", size=9, ha="left")
     for step in np.cumsum([0, *phases.values()]):
         d.label(axes, left + width * step / cfg.steps, bottom - 1.4, f"{step:,}", GREY, 9)
-    d.label(axes, left + width / 2, bottom - 3.6, "learning rate, step by step", size=9.5)
+    d.label(axes, left + width / 2, bottom - 3.6, "step", size=9.5)
+    d.label(axes, 2, bottom + tall + 3.2, "learning\nrate", size=9.5, ha="left", va="center")
     return figure, mib | {"rates": rates}
+
+
+@styled
+def rotation(pairs: Sequence[tuple[int, int]], rate: float = 0.3) -> tuple[Figure, list[tuple[float, float]]]:
+    """A key and a query at each pair of positions, as arrows turned by `rate` radians per token. -> their angles"""
+    figure, axes = d.canvas(7.2, 3.0, "Move both tokens, and the angle between their arrows stays the same")
+    axes.set_aspect("equal")
+    radius, y, shown = 8.5, 13.5, []
+    for i, positions in enumerate(pairs):
+        x, angles = 18 + 36 * i, tuple(rate * t for t in positions)
+        shown.append(angles)
+        axes.add_patch(Circle((x, y), radius, fc="none", ec=d.ZERO))
+        for name, t, angle, colour in zip(("key", "query"), positions, angles, (d.KEY, d.QUERY), strict=True):
+            tip = radius * np.array([np.cos(angle), np.sin(angle)])
+            d.arrow(axes, (x, y), (x + tip[0], y + tip[1]), colour, width=2.2)
+            side = "left" if tip[0] > 0 else "right"
+            d.label(axes, x + 1.12 * tip[0], y + 1.12 * tip[1], f"{name} at {t}", colour, 10, ha=side, va="center")
+        first, last = (np.degrees(angle) for angle in angles)
+        axes.add_patch(Arc((x, y), 6, 6, theta1=first, theta2=last, color=d.INK, lw=1.2))
+        middle = sum(angles) / 2
+        text = f"{last - first:.0f}°"
+        d.label(axes, x + 4.6 * np.cos(middle), y + 4.6 * np.sin(middle), text, size=10, va="center")
+        d.label(axes, x, 2, f"positions {positions[0]} and {positions[1]}: {positions[1] - positions[0]} apart", size=10)
+    return figure, shown
 
 
 def _tiles(axes, x: float, y: float, count: int, columns: int, size: float, colours: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ... import fixed_points
 from ...attractor import slopes
-from . import BLUE, CYCLE, GREEN, GREY, styled
+from . import CYCLE, GREY, styled
 
 
 @styled
@@ -25,12 +25,12 @@ def series(scales: Sequence[float], most: int = 20) -> tuple[Figure, dict[float,
         axes.semilogy(np.arange(most + 1), visible, "o-", ms=3.5, color=colour)
         last = np.flatnonzero(np.isfinite(visible))[-1]
         place = dict(xytext=(7, 0), textcoords="offset points", annotation_clip=False)
-        words = f"ρ = {radius:.2f}" + ", then rounding" * bool(last < most)
+        words = f"ρ = {radius:.2f}" + ", below: rounding errors" * bool(last < most)
         axes.annotate(words, (last, visible[last]), color=colour, va="center", **place)
     axes.axhline(1, color=GREY, lw=1)
     axes.set(xlabel="products in the series", ylabel="relative error of λ", xlim=(0, most))
     axes.set_xticks(np.arange(0, most + 1, max(1, most // 4)))
-    axes.set_title("Above radius 1, products help at first, then hurt", fontsize=12)
+    axes.set_title("Above radius 1, products help at first, then hurt", loc="left", fontsize=12, weight="bold")
     return figure, shown
 
 
@@ -71,7 +71,10 @@ def rule(
         colour = dict(zip(steps, CYCLE, strict=False)).get(K, "white")
         axes.semilogy(*zip(*points, strict=True), "o", ms=14, mfc=colour, mew=1.2, color="black", ls="", zorder=4)
         for name, point in zip(trained.get("names", map(str, range(len(points)))), points, strict=True):
-            axes.annotate(name, point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
+            inside, _, beside = name.partition(": ")
+            axes.annotate(inside, point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
+            place = dict(xytext=(-11, 5), textcoords="offset points", ha="right", va="center", fontsize=9.5)
+            axes.annotate(beside, point, **place)
         words = f"circles: layers of the\ntrained model, K = {K}"
         axes.text(1.04, 2e-8, words + trained.get("note", ""), ha="right", va="bottom", fontsize=9.5)
     axes.axhline(0.001, color=GREY, lw=1, ls=":")
@@ -82,35 +85,6 @@ def rule(
         ylim=(1e-8, 3),
         xlim=(0, 1.05),
     )
-    title = r"For random layers (lines), the error stays below the rule $\rho^{K+1}$ (dashed)"
-    axes.set_title(title, fontsize=12)
+    title = r"Random layers (lines) stay below the rule $\rho^{K+1}$ (dashed)"
+    axes.set_title(title, loc="left", fontsize=12, weight="bold")
     return figure
-
-
-@styled
-def branches(feedbacks: list[float], drives: np.ndarray) -> tuple[Figure, dict[float, dict[str, np.ndarray]]]:
-    """One spin, y = tanh(z + A y): all its fixed points over the drive, and the one reached from the layer's start.
-
-    Arrays for each A: `y` and `drive` of all fixed points, `slope` A (1 - y^2) at them, `reached` at `drives`."""
-    figure = Figure(figsize=(2.7 * len(feedbacks), 4.0), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(feedbacks), sharey=True))
-    shown, y = {}, np.linspace(-0.995, 0.995, 800)
-    for axes, A in zip(panels, feedbacks, strict=True):
-        drive, slope = np.arctanh(y) - A * y, A * (1 - y**2)
-        reached = np.tanh(drives)
-        for _ in range(400):
-            reached = np.tanh(drives + A * reached)
-        shown[A] = dict(y=y, drive=drive, slope=slope, reached=reached)
-        axes.plot(np.where(slope < 1, drive, np.nan), y, color=BLUE, lw=2.4, label="attracts")
-        axes.plot(np.where(slope >= 1, drive, np.nan), y, color=GREY, lw=1.4, ls="--", label="repels")
-        axes.plot(drives, reached, "o", color=GREEN, ms=3.5, markevery=4, label="the layer's answer")
-        axes.set(xlabel="drive z", xlim=(drives[0], drives[-1]), ylim=(-1.1, 1.1), yticks=[-1, 0, 1])
-        jump = np.abs(np.diff(reached)).max()
-        fate = "smooth" if A < 1 else "vertical at 0" if A == 1 else f"jumps by {jump:.1f}"
-        axes.set_title(f"feedback {A:g}\n{fate}", fontsize=10.5)
-        axes.set_box_aspect(1)
-    panels[0].set_ylabel("spin at rest")
-    figure.suptitle("With strong feedback the layer's answer jumps", fontsize=12)
-    handles, names = panels[-1].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=9.5)
-    return figure, shown

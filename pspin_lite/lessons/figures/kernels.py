@@ -64,28 +64,24 @@ def relative_errors(samples: Samples) -> dict[str, dict[float, float]]:
 @styled
 def decay_errors(errors: Mapping[str, Mapping[float, float]], ceiling: float = 1e3) -> tuple[Figure, dict]:
     """Relative error of the gradient of the log decays against the strength of the decay, both axes logarithmic. An
-    error above 1 means that no digit is right. Exact zeros are drawn at the bottom; a line that leaves at the top ends
-    in an arrow there."""
+    error above 1 means that no digit is right; a tick marks where a line gets there. Exact zeros are drawn at the
+    bottom."""
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.subplots()
     strengths, floor = list(next(iter(errors.values()))), 1e-9
     shown = {name: [max(value, floor) for value in values.values()] for name, values in errors.items()}
     for (name, values), colour in zip(shown.items(), METHODS, strict=False):
-        leaves = max(values) > ceiling
         inside = sum(value <= ceiling for value in values)
-        exit_at = [crossing(strengths, values, ceiling)] if leaves else []
-        axes.loglog(strengths[:inside] + exit_at, values[:inside] + [ceiling] * leaves, color=colour)
+        leaves = [crossing(strengths, values, ceiling)] if inside < len(values) else []  # where the line ends
+        axes.loglog(strengths[:inside] + leaves, values[:inside] + [ceiling] * len(leaves), color=colour)
         axes.loglog(strengths[:inside], values[:inside], "o", color=colour)
-        if leaves:
-            axes.loglog(exit_at, [ceiling], "^", color=colour, markersize=9, clip_on=False)
         if max(values) > 1:
             passed = crossing(strengths, values)
-            axes.text(1.07 * passed, 0.65, f"{passed:.0f}", color=colour, fontsize=10.5, va="top")
+            axes.loglog([passed], [1], "|", color=colour, markersize=14, markeredgewidth=2)
+            axes.text(1.08 * passed, 0.6, f"{passed:.2g}", color=colour, fontsize=10.5, va="top")
         below = name == list(shown)[-1]  # the lowest line has its name underneath
         place = 0.3 * min(values[:3]) if below else 2 * max(values[:3])
         axes.text(strengths[0], place, name, color=colour, fontsize=10.5, va="top" if below else "bottom")
-    if any(max(values) > ceiling for values in shown.values()):
-        axes.text(strengths[0], ceiling / 2, "▲ off the scale", color=GREY, fontsize=10.5, va="top")
     axes.axhline(1, color=GREY, ls="--")
     axes.text(strengths[0], 2, "above this line no digit is right", color=GREY, fontsize=10.5)
     axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])

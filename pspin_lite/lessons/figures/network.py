@@ -3,28 +3,22 @@ shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...config import PSpinConfig
-from ...costs import MB, Cost, Footprint, flops, footprint, step_bytes
+from ...costs import MB, Cost, flops, footprint, step_bytes
 from .diagram import tint
 from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 
-PARTS = {"embedding": PURPLE, "state space": ORANGE, "ternary MLP": GREEN, "non-embedding": BLUE}
-NAMES = {  # of parts, in a legend
-    "embedding": "embedding",
-    "ternary MLP": "ternary: $W_{ext}$, $W_{int}$",
-    "state space": "state space + $W_{down}$ + norms (the paper's grouping)",
-    "non-embedding": "Transformer blocks",
-}
 MEMORY = {  # kinds of it; the other colours are for parts of the network
     "weights": BLUE,
     "moments of AdamW": "#8CC0E0",
     "activations": GREY,
+    "rounded copies of ternary weights": GREEN,
     "temporary, first gradients": "#C8C8C8",
 }
 LABELS = {"transformer-paper": "our Transformer"}  # of models, where they are not their names
@@ -65,40 +59,6 @@ def stream(sizes: np.ndarray, pieces: np.ndarray) -> tuple[Figure, dict[str, np.
 
 
 @styled
-def footprints(tables: Sequence[Footprint]) -> tuple[Figure, dict[str, dict[str, float]]]:
-    """MiB by component: for each model a bar uncompressed and, where it differs, a bar as deployed."""
-    figure = Figure(figsize=(7.6, 3.7), layout="constrained")
-    axes = figure.subplots()
-    shown: dict[str, dict[str, float]] = {}
-    names = []
-    for table in tables:
-        same = table.uncompressed_mb == table.mb
-        for kind in ("uncompressed",) if same else ("uncompressed", "deployed"):
-            name = table.name if same else f"{table.name}, {kind}"
-            bits = {row.name: row.uncompressed_bits if kind == "uncompressed" else row.bits for row in table.rows}
-            shown[name] = {row.name: row.params * bits[row.name] / 8 / MB for row in table.rows}
-            names.append(name)
-    labelled: set[str] = set()
-    for y, name in enumerate(names):
-        left = 0.0
-        for part, size in shown[name].items():
-            label = None if part in labelled else NAMES[part]
-            labelled.add(part)
-            axes.barh(y, size, left=left, color=PARTS[part], label=label, height=0.7)
-            left += size
-        axes.text(left + 2, y, f"{left:.2f}", va="center", fontsize=10)
-    axes.set_yticks(range(len(names)), [LABELS.get(name, name) for name in names])
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    ratios = {table.name.split("-")[0]: table.uncompressed_mb / table.mb for table in tables}
-    text = ", ".join(f"the {name} model {ratio:.1f} times" for name, ratio in ratios.items() if ratio != 1)
-    figure.suptitle(f"Packing shrinks {text}", fontsize=12, weight="bold", x=0.02, ha="left")
-    axes.set(xlabel="MiB", xlim=(0, 1.18 * max(sum(parts.values()) for parts in shown.values())))
-    figure.legend(loc="outside lower center", ncols=2)
-    return figure, shown
-
-
-@styled
 def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict[str, dict[str, float]]]:
     """Per cent of the flops of a forward pass by part, one bar per model; the first takes so many steps."""
     shown = {name: {part: 100 * getattr(cost, part) / cost.total for part in WORK} for name, cost in costs.items()}
@@ -117,6 +77,8 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
             )
             if share >= 5:
                 axes.text(left + share / 2, y, f"{share:.1f}", ha="center", va="center", fontsize=10)
+            elif share >= 0.05:  # too narrow for its number
+                axes.text(101, y, f"{part.replace('_', ' ')} {share:.1f}", color=WORK[part], va="center", fontsize=10)
             left += share
     axes.set_yticks(range(len(shown)), list(shown))
     axes.invert_yaxis()
@@ -124,35 +86,40 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
     first = next(iter(shown))
     largest = max(shown[first], key=lambda part: shown[first][part]).replace("_", " ")
     figure.suptitle(
-        f"With {steps} steps, the {largest} does most of the arithmetic", fontsize=12, weight="bold", x=0.02, ha="left"
+        f"With {steps} steps, the {largest} does most of the computation", fontsize=12, weight="bold", x=0.02, ha="left"
     )
-    axes.set(xlabel="per cent of the flops of a forward pass", xlim=(0, 100))
+    axes.set(xlabel="per cent of the flops of a forward pass", xlim=(0, 112), xticks=range(0, 101, 20))
     figure.legend(loc="outside lower center", ncols=3)
     return figure, shown
 
 
 @styled
 def training(
-    step: Mapping[str, tuple[int, int, int]], files: Mapping[str, float]
+    step: Mapping[str, tuple[int, int, int, int]], files: Mapping[str, float]
 ) -> tuple[Figure, dict[str, dict[str, float]]]:
     """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in.
-    step: bytes of the weights, of the activations, and what rises above weights and moments. files: MiB."""
+    step: bytes of the weights, of the activations, of the rounded copies, and what rises above weights and moments.
+    files: MiB."""
     memory = {
-        name: dict(zip(MEMORY, (w / MB, 2 * w / MB, a / MB, (rise - a) / MB), strict=True))
-        for name, (w, a, rise) in step.items()
+        name: dict(zip(MEMORY, (w / MB, 2 * w / MB, a / MB, r / MB, (rise - a - r) / MB), strict=True))
+        for name, (w, a, r, rise) in step.items()
     }
-    figure = Figure(figsize=(7.4, 1.6 + 0.55 * len(memory)), layout="constrained")
+    figure = Figure(figsize=(7.4, 1.8 + 0.65 * len(memory)), layout="constrained")
     axes = figure.subplots()
     for y, (name, kinds) in enumerate(memory.items()):
         left = 0.0
         for kind, size in kinds.items():
-            axes.barh(y, size, left=left, color=MEMORY[kind], height=0.7, label=None if y else kind)
+            axes.barh(y, size, left=left, color=MEMORY[kind], height=0.6, label=None if y else kind)
+            if size >= 60:
+                ink = "white" if kind in ("weights", "activations") else "black"
+                middle, mark = left + size / 2, files[name]
+                if kind == "weights":  # on the wider side of the mark
+                    middle = mark / 2 if mark > size / 2 else (mark + size) / 2
+                axes.text(middle, y, f"{size:,.0f}", ha="center", va="center", fontsize=9, color=ink)
             left += size
         axes.text(left + 15, y, f"{left:,.0f}", va="center", fontsize=10)
-        axes.plot([files[name]] * 2, [y - 0.42, y + 0.42], color="black", lw=2.5, label=None if y else "the file")
-        side = -1 if files[name] > 100 else 1  # of the mark, where the number has room
-        place = dict(ha="left" if side > 0 else "right", va="center", fontsize=10, weight="bold")
-        axes.text(files[name] + 10 * side, y, f"{files[name]:.0f}", color="white", **place)
+        axes.plot([files[name]] * 2, [y - 0.58, y + 0.3], color="black", lw=2.5, label=None if y else "the file")
+        axes.text(files[name] + 10, y - 0.41, f"file {files[name]:.0f}", fontsize=9, weight="bold")
     axes.set_yticks(range(len(memory)), [LABELS.get(name, name) for name in memory])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -162,7 +129,7 @@ def training(
     axes.set(
         xlabel="MiB at the peak of a training step", xlim=(0, 1.14 * max(sum(k.values()) for k in memory.values()))
     )
-    figure.legend(loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure, memory
 
 
@@ -182,7 +149,7 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
         (memory, parts), before = measure(one), measure(cfg)
         times = memory["a training step"] / memory["file, packed"]
         most, total = max(parts, key=lambda part: parts[part]), sum(parts.values())
-        share = f"{most.capitalize()}: {100 * parts[most] / total:.0f}% of the arithmetic"
+        share = f"{most.capitalize()}: {100 * parts[most] / total:.0f}% of the computation"
         figure = Figure(figsize=(7.6, 2.9))
         for left, title, rows, first, unit, colours, low in (
             (0.04, f"Training takes {times:.0f} times the file", memory, before[0], "MiB", (GREY, GREY, BLUE), 1),
@@ -194,10 +161,9 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
             axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
             axes.minorticks_off()
             for y, ((name, size), colour) in enumerate(zip(rows.items(), colours, strict=True)):
-                axes.plot([low, size], [-y, -y], color=colour, lw=2)
                 axes.plot(first[name], -y, "o", color=tint(colour, 0.4), markersize=10, lw=0)
                 axes.plot(size, -y, "o", color=colour, markersize=7, lw=0)
-                axes.text(low * 1.15, -y + 0.17, name, color=colour, fontsize=10)
+                axes.text(low * 1.15, -y + 0.22, name, color=colour, fontsize=10)
                 number = f"{size:,.0f}" if size >= 1 else f"{size:.1f}"
                 axes.text(MOST, -y, number, ha="right", va="center", fontsize=11)
             axes.set_yticks([])

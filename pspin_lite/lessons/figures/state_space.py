@@ -6,14 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .diagram import INK, KEY, STATE, tint
-from .style import BLUE, CYCLE, GREY, ORANGE, styled
-
-FLOAT32_LIMIT = math.log(torch.finfo(torch.float32).max)  # exp overflows above it
+from .style import BLUE, GREY, ORANGE, styled
 
 
 def half_life(decay: float) -> float:
@@ -48,7 +45,7 @@ def _heat_map(axes: Axes, M: np.ndarray, chunk: int) -> None:
     axes.set(xlabel="token j (written)", ylabel="token i (reading)", xlim=(0.5, T + 0.5), ylim=(T + 0.5, 0.5))
 
 
-def predict_clarity(decay: float, age: np.ndarray | float, T: int = 1000, d: int = 64) -> np.ndarray:
+def predict_clarity(decay: float, age: np.ndarray | float, T: int, d: int) -> np.ndarray:
     """The cosine of answer and value, from the overlap of T random keys of width d."""
     weights = np.arange(T) * math.log(decay)  # of all ages, as logarithms
     others = np.exp(2 * weights).sum() - decay ** (2 * np.asarray(age, float))
@@ -66,7 +63,7 @@ def recall(decay: float, d: int, T: int) -> tuple[Figure, dict[str, object]]:
     cosine, scatter = predict_clarity(decay, ages, T, d), 1 / math.sqrt(d)
     figure = Figure(figsize=(7.0, 3.4))
     axes = figure.add_axes((0.1, 0.16, 0.87, 0.72))
-    axes.fill_between([1, 80_000], -scatter, scatter, color="#E2E2E2", lw=0)
+    axes.fill_between([0.9, 110_000], -scatter, scatter, color="#E2E2E2", lw=0)
     axes.plot(ages, cosine, color=BLUE, lw=2)
     axes.plot(ages[-1:], cosine[-1:], "o", color=ORANGE, markersize=7)
     axes.set_xscale("log")
@@ -90,26 +87,28 @@ def recall(decay: float, d: int, T: int) -> tuple[Figure, dict[str, object]]:
 
 
 ANCHORS = {0.5: 2.6, 0.9: 10, 0.99: 50, 0.999: 150}  # ages at which there is room for a decay's name
+STATES = ("#DE9BC4", STATE, "#96457A", "#4A1D3B")  # shades of the state's pink: the longer a memory, the darker
 
 
 @styled
 def clarity(
     measured: Mapping[float, np.ndarray],
     ages: Sequence[int],
-    predicted: Mapping[float, np.ndarray],
-    fine: Sequence[float],
+    T: int,
     d: int,
 ) -> tuple[Figure, Mapping[float, np.ndarray]]:
-    """How well one token is read from the state, by age, for several decays: dots measured, lines predicted
-    at the ages of a fine grid. Grey, what unrelated vectors of width d give."""
+    """How well one of T tokens is read from a state of width d, by age, for several decays: dots measured, lines
+    predicted. Grey, what unrelated vectors give."""
+    fine = np.concatenate([np.linspace(0, 1, 9), np.geomspace(1, max(ages), 100)])
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     axes.axhspan(-1 / math.sqrt(d), 1 / math.sqrt(d), color="#E2E2E2", lw=0)
     axes.text(0, -1 / math.sqrt(d) - 0.02, "grey: what an unrelated value gives", color=GREY, va="top")
-    for decay, colour in zip(measured, CYCLE, strict=False):
-        axes.plot(fine, predicted[decay], color=colour)
+    for decay, colour in zip(measured, STATES, strict=False):
+        predicted = predict_clarity(decay, fine, T, d)
+        axes.plot(fine, predicted, color=colour)
         at = ANCHORS.get(decay, 0)
-        place = np.interp(at, fine, predicted[decay])
+        place = np.interp(at, fine, predicted)
         axes.text(at, place + 0.03, f" {decay:g}", color=colour, weight="bold")
         axes.plot(ages, measured[decay], "o", color=colour, markersize=4)
     axes.set_xscale("symlog", linthresh=1)
@@ -123,10 +122,10 @@ def clarity(
 
 @styled
 def times(
-    chunks: Sequence[int], seconds: Sequence[float], flops: Sequence[float], paper: int
+    chunks: Sequence[int], seconds: Sequence[float], flops: Sequence[float]
 ) -> tuple[Figure, dict[str, np.ndarray]]:
     """Time and flops of the chunked form against the chunk, both relative to their smallest value. Dashed, what the
-    time would be if it were proportional to the number of chunks; the paper's chunk is marked."""
+    time would be if it were proportional to the number of chunks."""
     time, arithmetic = (np.array(values) / min(values) for values in (seconds, flops))
     figure = Figure(figsize=(7.0, 3.4), layout="constrained")
     axes = figure.subplots()
@@ -141,9 +140,6 @@ def times(
     axes.set_yticks(ticks, [str(n) for n in ticks])
     axes.minorticks_off()
     axes.set(xlabel="chunk C", ylabel="times the smallest", ylim=(0.8, 1.6 * max(time.max(), arithmetic.max())))
-    axes.axvline(paper, color=GREY, ls=":")
-    top = axes.get_xaxis_transform()
-    axes.text(0.93 * paper, 0.97, "the paper's chunk", color=GREY, ha="right", va="top", transform=top)
     fast = [C for C, value in zip(chunks, time, strict=True) if value < 1.4]
     best = f"{fast[0]}" if len(fast) == 1 else f"{fast[0]} to {fast[-1]}"
     title = f"Fewest flops at C = {chunks[int(arithmetic.argmin())]}, fastest at C = {best}"

@@ -5,7 +5,7 @@ Thresholds and scales are in units of mean |w|, where the paper's rounding has t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -95,96 +95,26 @@ def _histogram(axes: Axes, sample: Sample, threshold: float, scale: float) -> No
 
 
 @styled
-def errors(w: ArrayLike) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Error against threshold: with the paper's scale, with the best one; the paper's choice and the optimum."""
-    sample = Sample(w)
-    t = np.linspace(0, 2, 201)
-    best = sample.error(t, sample.best_scale(t))
-    shown = {
-        "threshold": t,
-        "scale 1": sample.error(t, 1.0),
-        "best scale": best,
-        "zeros": 1 - sample.kept(t)[0],
-        "best": np.array([t[best.argmin()], best.min()]),
-    }
-    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
-    axes = figure.subplots()
-    paper = float(sample.error(0.5, 1.0))
-    axes.plot(t, shown["scale 1"], color=BLUE, label="error, scale = mean |w|")
-    axes.plot(t, best, color=GREEN, label="error, best scale for each threshold")
-    axes.plot(t, shown["zeros"], color=GREY, ls="--", label="share of zeros")
-    axes.plot([0.5], [paper], "o", color=BLUE)
-    axes.annotate("absmean", (0.5, paper), (-8, 8), textcoords="offset points", color=BLUE)
-    same = float(sample.error(0.5, sample.best_scale(0.5)))
-    axes.plot([0.5], [same], "o", color=GREEN, label="absmean's codes, best scale")
-    line = dict(arrowstyle="-", color=GREEN, lw=0.8)
-    axes.annotate(f"absmean's codes, best scale: {same:.2f}", (0.5, same), (0.56, 0.17), arrowprops=line, color=GREEN)
-    axes.plot(*shown["best"], "s", color=GREEN)
-    axes.annotate("least squares", shown["best"], (4, -16), textcoords="offset points", color=GREEN)
-    axes.text(2.02, shown["scale 1"][-1], "scale =\nmean |w|", color=BLUE, va="center")
-    axes.text(2.02, best[-1], "best scale", color=GREEN, va="top")
-    axes.text(0.12, 0.2, "share of zeros", color=GREY, rotation=32)
-    axes.set(xlabel="threshold / mean |w|", ylabel="relative error, share", xlim=(0, 2), ylim=(0, 1))
-    _title(axes, f"Least squares gains little: an error of {best.min():.2f} instead of {paper:.2f}")
+def race(errors: Mapping[str, Mapping[str, ArrayLike]]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Test errors of ways of rounding, task by task: a dot for each seed, and their mean, [seeds, 2] each: with the
+    matrix's own scale (filled) and with a fitted one (hollow)."""
+    figure = Figure(figsize=(7.0, 3.0))
+    panels = np.atleast_1d(figure.subplots(1, len(errors), sharey=True))
+    figure.subplots_adjust(left=0.27, right=0.97, bottom=0.19, top=0.74, wspace=0.12)
+    shown = {}
+    for axes, (task, ways) in zip(panels, errors.items(), strict=True):
+        for i, (way, values) in enumerate(ways.items()):
+            values = shown[f"{task}: {way}"] = np.asarray(values)
+            colour, y = CYCLE[i], len(ways) - 1 - i
+            for column, lift in ((0, 0.16), (1, -0.16)):
+                face = colour if column == 0 else "white"
+                axes.plot(values[:, column], [y + lift] * len(values), "o", color=colour, mfc=face, ms=6)
+        axes.set_yticks(range(len(ways)), list(ways)[::-1])
+        axes.set(xlim=(0, 0.62), ylim=(-0.6, len(ways) - 0.4), xticks=[0, 0.2, 0.4, 0.6], xlabel="test error")
+        axes.set_title(task, fontsize=10.5)
+    figure.text(0.02, 0.93, "Rounding in training pays where few directions matter", fontsize=12, weight="bold")
+    figure.text(0.02, 0.86, "filled: scale mean |w|; hollow: fitted scale; a dot per seed", fontsize=9.5, color=GREY)
     return figure, shown
-
-
-@styled
-def staircase(
-    w: np.ndarray,
-    stairs: Sequence[float],
-    free: Sequence[float],
-    at: Sequence[int],
-    slopes: Sequence[float],
-    scale: float,
-) -> tuple[Figure, dict[str, np.ndarray]]:
-    """A loss against one weight, rounded and free; and the slopes that straight-through reports, at indices `at`. They
-    are those of the free loss at the three values, -scale, 0 and scale, which are marked on it."""
-    stairs, at, values = np.asarray(stairs), list(at), np.array([-scale, 0, scale])
-    shown = {"w": w[at], "loss": stairs[at], "slope": np.array(slopes)}
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    axes.plot(w, free, color=GREY, ls="--", label="if w could be any number")
-    axes.plot(w, stairs, color=BLUE, label="with rounding")
-    for x, y, slope in zip(*shown.values(), strict=True):
-        run = 0.2 / np.hypot(1, slope / 2) * np.array([-1, 1])
-        axes.plot(x + run, y + run * slope, color=RED, lw=2)
-    axes.plot(shown["w"], shown["loss"], "o", color=RED, markersize=5, label="slope that straight-through reports")
-    heights = np.interp(values, w, free)
-    axes.plot(
-        values, heights, "o", color=GREY, fillstyle="none", markersize=9, label="where the parabola has this slope"
-    )
-    axes.set(xlabel="one weight w", ylabel="loss")
-    _title(axes, "Straight-through reports a slope where there is none")
-    axes.legend()
-    return figure, shown
-
-
-@styled
-def training(
-    curves: Mapping[str, Sequence[float]], ends: Mapping[str, float], tests: Mapping[str, float], title: str = ""
-) -> tuple[Figure, Mapping[str, Sequence[float]]]:
-    """Training errors step by step on a logarithmic axis, test errors of the same names as dots at their ends, and
-    errors reached without further steps as dashed lines."""
-    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
-    axes = figure.subplots()
-    colours = iter(CYCLE)
-    for name, values in curves.items():
-        colour, late = next(colours), max(values[2 * len(values) // 3 :])
-        axes.plot(np.arange(len(values)), values, color=colour, label=name)
-        axes.annotate(name, (len(values), late), (-8, 6), textcoords="offset points", ha="right", color=colour)
-        if name in tests:
-            axes.plot([len(values)], [tests[name]], "o", color=colour, markersize=7)
-    for name, value in ends.items():
-        colour = next(colours)
-        axes.axhline(value, color=colour, ls="--", label=name)
-        axes.annotate(name, (len(values), value), (-8, 3), textcoords="offset points", ha="right", color=colour)
-    axes.text(0.02, 0.04, "lines: training, dots and dashes: test", color=GREY, transform=axes.transAxes)
-    axes.set(xlabel="step", ylabel="relative error", yscale="log", ylim=(0.05, 1.5))
-    axes.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1], [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    _title(axes, title)
-    return figure, curves
 
 
 @styled
@@ -196,7 +126,7 @@ def latent(dense: ArrayLike, hidden: ArrayLike) -> tuple[Figure, dict[str, np.nd
     for (name, density), colour in zip(shown.items(), CYCLE[:2], strict=True):
         axes.stairs(density, BINS, color=colour, lw=1.8, label=name)
     for border in (-0.5, 0.5):
-        axes.axvline(border, color=RED, ls=":", label="rounding threshold" if border < 0 else None)
+        axes.axvline(border, color="black", ls=":", label="rounding threshold" if border < 0 else None)
     axes.set(xlabel="weight / mean |w|", ylabel="density", xlim=(-RANGE, RANGE), ylim=(0, None))
     _title(axes, "Hidden weights pile up at the rounding thresholds")
     axes.legend()

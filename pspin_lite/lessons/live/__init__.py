@@ -2,8 +2,8 @@
 
     markup(draw, controls, alt, still)   -> HTML: the live form, if `draw` has one, and the still picture
 
-core.js draws sliders, panels and numbers; two_spins.js, decay.js and ternary.js hold formulas that exist in Python too,
-and tests hold them equal. Everything else, constants, panels, random starts, the names of numbers, comes from Python
+core.js draws sliders, panels and numbers; two_spins.js, decay.js, memory.js and ternary.js hold formulas that exist in
+Python too, and tests hold them equal. Everything else, constants, panels, random starts, the names of numbers, comes from Python
 as JSON. A draw function without a form, but with few states, is drawn beforehand, state by state ("frames").
 
 Where scripts do not run, on GitHub or in a notebook that JupyterLab does not trust, the still picture is seen. Where a
@@ -23,7 +23,7 @@ import ipywidgets as ipw
 import numpy as np
 
 from ... import fixed_points
-from .. import explore_attractor
+from .. import explore_attractor, explore_memory
 from ..figures import state_space, style, ternary
 from .frames import Stops, axes_of, frames, rounded
 
@@ -64,6 +64,8 @@ def specify(draw: Callable, controls: Mapping[str, object]) -> dict[str, object]
         spec = two_spins()
     elif draw is state_space.decay_and_chunks:
         spec = decay()
+    elif draw is explore_memory.draw_memory:
+        spec = memory()
     elif hasattr(draw, "samples"):
         spec = three_values(draw.samples, stops)
     else:
@@ -142,6 +144,13 @@ def decay() -> dict[str, object]:
         panels=[mask, left | dict(ylim=(0, 1.02), yticks=(0, 0.5, 1))],
         map={name: np.rint(255 * rows).astype(int).tolist() for name, rows in shades.items()},
     )
+
+
+def memory() -> dict[str, object]:
+    """The panel and the bars of explore_memory.draw_memory."""
+    bars = dict(kept=explore_memory.STATE, added=explore_memory.VALUE)
+    look = dict(bars=bars, width=explore_memory.BAR, legend=explore_memory.LEGEND)
+    return dict(script="memory.js", form="memory", panels=[axes_of(explore_memory.PANEL, 320)]) | look
 
 
 def three_values(samples: Mapping[str, ternary.Sample], stops: Stops) -> dict[str, object]:

@@ -152,6 +152,7 @@ def _lines(axes: Axes, panel: int) -> Iterator[Mark]:
             y = low + y * (high - low)
         dot = line.get_markersize() / 2 if line.get_marker() not in ("None", None, "") else 0.0
         how = dict(width=line.get_linewidth(), dashes=_dashed(line), opacity=line.get_alpha() or 1.0, dot=dot)
+        how["filled"] = line.get_markerfacecolor() not in ("none", "white")
         yield _mark(panel, *_scaled(axes, x, y), to_hex(line.get_color()).upper(), **how)
 
 

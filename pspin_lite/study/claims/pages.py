@@ -1,13 +1,14 @@
 """README.md, docs/results.md and docs/training.md: their rendered parts, from the verdicts and the records.
 
+The parts of docs/second_study.md are made by pspin_lite/study/questions/page.py.
+
 A page is written by hand, but for what is between two marks,
 
     <!-- rendered: findings -->  ...  <!-- end: findings -->
 
 which `python -m pspin_lite ledger --write` replaces. The sentences are in pages.json, with {claim.value} where a number
-belongs (_ for - in the id
-of a claim). A sentence says which verdicts it needs, and is left out as long as they are others, so that no page can
-disagree with a measurement.
+belongs (_ for - in the id of a claim). A sentence says which verdicts it needs, and is left out as long as they are
+others, so that no page can disagree with a measurement.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from ... import _files as files
 from ... import costs
 from ...config import preset
-from ...lessons import figures
+from ...data import sequences
+from ...lessons import figures, probes
 from ...lessons.figures import study as figures_study
 from ...training import load
-from .. import networks, paper_size, records
+from .. import jobs, networks, paper_size, records
+from ..questions import page as second_study
 from . import paper_numbers
 from .ledger import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
 
@@ -34,8 +38,8 @@ ENDS = {  # network and batch size -> name in the figure
     ("p-spin", 64): "p-Spin, batch 64",
     ("transformer", 1): "Transformer, batch 1",
     ("p-spin", 1): "p-Spin, batch 1",
-    ("swiglu", 1): "p-Spin with ordinary MLP",
-    ("k0-same-size", 1): "p-Spin without steps",
+    ("swiglu", 1): "ordinary MLP instead",
+    ("k0-same-size", 1): "no repeated steps",
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")
@@ -66,14 +70,21 @@ def table(rows: list[list[str]]) -> str:
 
 def answer() -> str:
     """README's bullets."""
-    return "\n".join(f"- {text['says']}" for text in texts("answer") if supported(text))
+    return "\n".join(f"- {text['says'].format(**values())}" for text in texts("answer") if supported(text))
 
 
 def verdicts() -> str:
     """README's table."""
-    rows = [["claim", "measured (p-Spin first)", ""]]
+    rows = [["claim", "measured", "verdict"]]
     rows += [[text["says"], measured(text, values()), verdict(text["claim"])] for text in texts("verdicts")]
     return table(rows)
+
+
+def changed() -> str:
+    """README's limit: how many verdicts rest on a criterion that was changed."""
+    after = sum(bool(claim.earlier_verdict) for claim in claims())
+    says = f"We changed some criteria after seeing results; {after} of {len(claims())} verdicts would otherwise differ."
+    return f"- {says} [Each change is listed](docs/criteria.md)."
 
 
 def selection() -> str:
@@ -177,9 +188,10 @@ def _time(seconds: float) -> str:
 
 
 PAGES: dict[str, tuple[Callable[[], str], ...]] = {
-    "README.md": (answer, verdicts),
+    "README.md": (answer, verdicts, changed),
     "docs/results.md": (selection, tally, findings),
     "docs/training.md": (expected, paper_sizes, machines),
+    "docs/second_study.md": second_study.PARTS,
 }
 
 
@@ -209,8 +221,18 @@ def draw() -> Figure:
         }
     sizes = [(run["batch"], run["batch"] * run["steps"]) for run in (networks.BATCH_64, networks.BATCH_1)]
     note = "\n".join(f"batch {batch}: {sequences:,} sequences" for batch, sequences in sizes)
-    note += "\nbold: the paper's comparison\ngrey: p-Spin, batch 1, one part changed"
-    return figures_study.front(ends, note)[0]
+    note += "\nbold: the headline\ngrey: p-Spin, batch 1, attractor changed"
+    return figures_study.front(ends, note, {"bytes": counted()})[0]
+
+
+def counted() -> float:
+    """Bits per byte of counts of the bytes that the networks at batch size 1 read, scored on the same windows."""
+    length, steps = networks.CONTEXT, networks.BATCH_1["steps"]
+    train = sequences.open("sotu", "bytes", length=length, seed=networks.SEEDS[0])
+    held = sequences.open("sotu", "bytes", split="held-out", length=length)
+    seen = np.stack([train.sequence(n) for n in range(steps)]).astype(np.uint8)
+    scores, _ = probes.count_scores(seen, {"held-out": held}, 5, windows=jobs.FULL["final_tokens"] // length)
+    return scores["held-out"][5]
 
 
 def write() -> None:

@@ -1,11 +1,13 @@
 """PTX text -> one kernel: parameters, registers, shared memory, and instructions that know their Triton line.
 
 What it models: the PTX that Triton's compiler writes, one `.entry` in a file, with inline assembly in scopes of its own
-(`{ .reg ..; .. }`), and hand-written PTX of the same form. `.loc` comments ("chunk.py:75:34 @[ walk.py:20:4 ]", the
+(`{ .reg .f32 f<4>; .. }`: names with or without a per cent sign, which hide those outside and end with the brace), and
+hand-written PTX of the same form. `.loc` comments ("chunk.py:75:34 @[ walk.py:20:4 ]", the
 second being where the first was called from) become `Instruction.where`.
 
 Where it deviates from a chip's assembler
     - Types of operands are not checked against the types of registers.
+    - Labels are names of the whole kernel: the same one in two scopes is an error.
     - Other functions, textures, `.local` and `.const` memory are not known: an instruction that uses them is an error.
 """
 
@@ -169,31 +171,37 @@ def _statements(text: str, start: int) -> Iterator[tuple[str, str, int]]:
 
 
 def _body(kernel: Kernel, text: str, start: int) -> None:
-    scopes: list[dict[str, str]] = [{}]  # names declared inside braces -> unique names
-    where, inner = "", 0
+    scopes: list[dict[str, str]] = [{}]  # names declared inside braces, or without a per cent sign -> unique names
+    where, declared = "", 0
     for kind, words, line in _statements(text, start):
         if kind == "scope":
             scopes.append({}) if words == "{" else scopes.pop()
         elif kind == "label":
-            kernel.labels[_named(words, scopes)] = len(kernel.code)
+            if words in kernel.labels:
+                raise EmulatorError(f"{kernel.name}: the label {words} is there twice, at line {line} again")
+            kernel.labels[words] = len(kernel.code)
         elif kind == "loc":
             where = words
         elif words.startswith(".reg"):
-            inner += 1
-            _declare(kernel, words, scopes[-1] if len(scopes) > 1 else None, inner)
+            declared += 1
+            _declare(kernel, words, scopes, declared)
         elif not words.startswith("."):
             kernel.code.append(_instruction(words, where, line, scopes))
 
 
-def _declare(kernel: Kernel, words: str, scope: dict[str, str] | None, number: int) -> None:
-    """.reg .b32 %r<100>;   .reg .pred p, q;"""
+def _declare(kernel: Kernel, words: str, scopes: list[dict[str, str]], number: int) -> None:
+    """.reg .b32 %r<100>;   .reg .pred p, q;   .reg .s8 s<4>;  (s0 to s3)"""
     _, kind, names = words.split(None, 2)
     for name in names.split(","):
         name, _, count = name.strip().partition("<")
-        unique = name
-        if scope is not None:
-            unique = scope[name] = f"{name}'{number}'"
-        kernel.registers[unique + ("<" if count else "")] = kind.lstrip(".")
+        if len(scopes) == 1 and name.startswith("%"):
+            kernel.registers[name + ("<" if count else "")] = kind.lstrip(".")
+            continue
+        for index in map(str, range(int(count.rstrip("> ")))) if count else ("",):
+            if name + index in scopes[-1]:
+                raise EmulatorError(f"{kernel.name}: register {name + index} is declared twice in one scope")
+            unique = scopes[-1][name + index] = f"{name}{index}'{number}"
+            kernel.registers[unique] = kind.lstrip(".")
 
 
 def _named(name: str, scopes: list[dict[str, str]]) -> str:

@@ -5,9 +5,8 @@ shared memory and the width: 128 columns on an H100, otherwise 64, so that a wid
 two of 64. Warps and the other kernels' tiles it chooses by timing on the GPU at hand. Without one we compile tiles of
 64 with four and with eight warps, and `kernel_report` shows the one with the least stack.
 
-`comparison` prints ours (the parallel form, which is cut up as theirs is) beside theirs. What we need several kernels
-for, as many as there are results, they compute in one, `dqkwg`: there the worst of our kernels stands against it, and
-our kernel for dg, which has no peer, on a line of its own.
+`comparison` prints ours (the parallel form, which is cut up as theirs is) beside theirs. What they need two kernels
+for, `dqkwg` and `dv`, is one of ours: it stands against each of them.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from itertools import product
 import torch
 
 PAIRS = {  # operation -> their kernel, ours
-    "states": ("fla states", ["parallel chunk_states"]),
+    "states": ("fla states", ["parallel pass_states"]),
     "outputs": ("fla outputs", ["parallel chunk_outputs"]),
-    "gradients of the states": ("fla bwd dh", ["parallel chunk_states reverse"]),
-    "dq, dk": ("fla bwd dqkwg", ["parallel chunk_outputs gradient", "parallel chunk_outputs reverse gradient"]),
-    "dg": ("fla bwd dqkwg", ["parallel decay_gradient"]),
-    "dv": ("fla bwd dv", ["parallel chunk_outputs reverse"]),
+    "gradients of the states": ("fla bwd dh", ["backward pass_states reverse"]),
+    "dq, dk": ("fla bwd dqkwg", ["backward chunk_gradients"]),
+    "dv": ("fla bwd dv", ["backward chunk_gradients"]),
 }
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
 WARPS = (4, 8)

@@ -54,5 +54,4 @@ def test_threads_hold_what_is_drawn():
     assert (owners["A"] == tensor_cores.matrix_a([pairs] * 4, "bf16", (1, 1))[0, 0]).all()
     assert (owners["B"] == tensor_cores.matrix_b([pairs] * 2, "bf16", (1, 1))[0, 0]).all()
     assert (owners["C"] == tensor_cores.matrix_c([lanes] * 4, "f32", (1, 1))[0, 0]).all()
-    assert "Thread 5 holds 16 of the 512" in texts(figure)[0]
     assert texts(figure).count("5") == 4 + 2 + 2

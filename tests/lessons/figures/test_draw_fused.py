@@ -60,10 +60,18 @@ def test_a_program_reads_two_blocks_that_lie_apart():
     assert {"γ ⊙ spins y", "2,048 × 1,024, as stored"} <= set(texts)
 
 
+def test_only_one_array_mixes_steps():
+    figure, shown = draw.buffers()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts.count("step n") == shown["tiles of the wrong step"] == 1
+    assert texts.count("n − 1") == 7
+
+
 def test_a_tile_takes_as_long_as_its_slowest_token():
     counts = {"first": np.array([1, 1, 1, 2]), "last": np.array([4, 3, 4, 4])}
-    figure, saved = draw.steps_taken(counts, tile=2, cap=4)
+    figure, saved = draw.steps_taken(counts, tile=2, cap=4, unsettled={"last": np.array([True, False, False, False])})
     assert saved == {"tokens": 37.5, "tiles": 31.25}
     assert len(figure.axes[0].patches) == 8 + 4, "a cell per token and layer, and the key"
+    assert [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"] == [-1], "not settled"
     assert figure.get_suptitle() == "Stopping early saves 38% of the steps by tokens, 31% by tiles"
     assert "1.2 per token,\n1.5 per tile" in [text.get_text() for text in figure.axes[0].texts]

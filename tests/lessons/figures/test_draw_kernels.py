@@ -14,6 +14,13 @@ def texts(figure):
     return [text.get_text() for text in figure.axes[0].texts]
 
 
+def test_a_gpu_has_as_many_multiprocessors_as_it_says():
+    figure, numbers = draw.gpu()
+    squares = [patch for patch in figure.axes[0].patches if getattr(patch, "get_width", float)() == 1.6]
+    assert len(squares) == numbers["multiprocessors"] == draw.PROCESSORS
+    assert "108 multiprocessors" in texts(figure)
+
+
 def test_every_number_has_one_lane():
     figure, lanes = draw.blocks(10, 4)
     assert [number for lane in lanes for number in lane] == list(range(10))

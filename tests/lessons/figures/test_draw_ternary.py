@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipywidgets as ipw
 import numpy as np
 import pytest
 import torch
 
 from pspin_lite import ternary
+from pspin_lite.lessons import live
 from pspin_lite.lessons.figures import draw_ternary as draw
 
 
@@ -29,6 +31,17 @@ def test_the_flicker_has_the_wanted_mean():
     assert walk["code"][10:60].mean() == pytest.approx(0.8)
     assert set(walk["code"][10:]) == {0, 1}
     assert set(np.round(walk["push"], 9)) == {0.27, 0.12, -0.03}, "one push per tread"
+
+
+@pytest.mark.parametrize(("target", "rate"), [(0.2, 0.15), (0.5, 0.6), (0.8, 0.3), (1.0, 0.15)])
+def test_the_widget_says_how_often_each_code_is_used(target, rate):
+    _, numbers = draw.flicker(target, rate)
+    assert numbers["mean code"] == f"{target:.2f}"
+    assert numbers["code 1 in the long run"] == f"{100 * target:.0f}%"
+    controls = dict(
+        target=ipw.SelectionSlider(options=[0.5, 0.8], value=0.8), rate=ipw.SelectionSlider(options=[0.15], value=0.15)
+    )
+    assert len(live.specify(draw.flicker, controls)["frames"]) == 2, "it has a live form"
 
 
 @pytest.mark.parametrize("place", range(4))

@@ -42,7 +42,7 @@ def test_tokens_settle_when_their_change_falls_below_the_line():
     changes = np.array([[0.5, 0.5, 0.5], [0.4, 0.05, 0.002], [0.3, 0.0005, 0.0002], [0.2, 0.00005, 0.00002]])
     figure, needed = figures.tokens(changes, K=3, settled=1e-3)
     assert needed.tolist() == [5, 3, 3]
-    assert "2 of 3 tokens have settled" in figure.axes[0].get_title()
+    assert "2 of 3 tokens have settled" in figure.axes[0].get_title("left")
     assert any("first byte, 5 steps" in text.get_text() for text in figure.axes[0].texts)
 
 
@@ -56,3 +56,23 @@ def test_what_notebook_05_says_about_the_last_layer_of_the_shipped_model():
         changes.append((y - before).norm(dim=-1) / y.norm(dim=-1))
     _, needed = figures.tokens(torch.stack(changes).numpy(), K=5, settled=1e-3)
     assert (needed[0], needed[1:].min(), needed[1:].max(), (needed <= 5).sum()) == (37, 5, 14, 1)
+
+
+def test_parts_of_the_bound_are_laid_end_to_end():
+    figure = figures.growth(np.array([[2.0, 3.0, 1.5], [4.0, 2.0, 2.0]]), np.array([9.5, 15.0]))
+    ends = [area.get_paths()[0].vertices[:, 0].max() for area in figure.axes[0].collections]
+    assert np.allclose(ends, [2, 6, 9, 4, 8, 16])
+    assert list(figure.axes[0].lines[0].get_xdata()) == [9.5, 15]
+
+
+def test_what_notebook_05_says_about_the_parts_of_the_bound():
+    """Gamma grew most; and gamma alone, at its cap, would have kept the bound below 1."""
+    torch.manual_seed(0)
+    fresh = figures.bound_parts(ps.build(ps.preset("byte-lite")))
+    trained = figures.bound_parts(ps.load("byte-lite").model)
+    times = trained / fresh
+    assert (times[:, :3].argmax(1) == 0).all()
+    assert times[:, 2].min() > 1.5
+    assert times[:, 2].max() < 2.6
+    assert np.allclose(times[:, :3].prod(1), times[:, 3], rtol=0.15)
+    assert (0.5 * fresh[:, 1] * fresh[:, 2] < 0.85).all()

@@ -10,10 +10,14 @@ from pspin_lite.lessons.figures import data as draw
 
 
 def test_two_models_are_equal_where_the_lines_cross():
-    figure, shown = draw.bytes_per_token([1800, 1900], [3.0, 2.5], bits=2 / log(2), nats=6, marks={"here": 4})
+    figure, shown = draw.bytes_per_token(
+        [1800, 1900], [3.0, 2.5], [False, True], bits=2 / log(2), nats=6, marks={"here": 4}
+    )
     left, right = figure.axes
-    [dots] = left.lines
-    assert dots.get_xydata().tolist() == [[1800, 3.0], [1900, 2.5]]
+    seen, unseen = left.lines
+    assert seen.get_xydata().tolist() == [[1800, 3.0]]
+    assert unseen.get_xydata().tolist() == [[1900, 2.5]]
+    assert unseen.get_fillstyle() == "none"
     assert left.get_title(loc="left") == "One tokenizer: 2.5 to 3.0"
     assert shown["even"] == pytest.approx(3), "3 times 2 nats are 6"
     assert right.get_title(loc="left") == "Above 3.00, subwords are ahead"

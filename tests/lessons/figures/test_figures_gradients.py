@@ -34,16 +34,6 @@ def test_the_gradient_of_the_drive_is_autograds():
     assert inputs[0].grad is None
 
 
-def test_branches_are_fixed_points():
-    _, found = figures.branches([0.5, 2.0], np.linspace(-1, 1, 40))
-    for a, one in found.items():
-        assert np.allclose(np.tanh(one["drive"] + a * one["y"]), one["y"])
-        assert np.allclose(np.tanh(np.linspace(-1, 1, 40) + a * one["reached"]), one["reached"])
-    assert (found[0.5]["slope"] < 1).all()
-    assert (found[2.0]["slope"] > 1).any()
-    assert np.abs(np.diff(found[2.0]["reached"])).max() > 1, "it jumps"
-
-
 def test_the_series_falls_by_its_radius_and_runs_away_above_one():
     figure, shown = figures.series([3, 6], most=20)
     (below, falling), (above, rising) = shown.items()

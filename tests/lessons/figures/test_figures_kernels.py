@@ -27,16 +27,17 @@ def test_errors_of_zero_can_be_seen():
     assert shown == {"a": [1e-3, 2.0], "b": [1e-9, 1e-7]}
     (axes,) = figure.axes
     assert axes.lines[0].get_xdata().tolist() == [1, 10]
-    assert "8" in [text.get_text() for text in axes.texts], "where no digit is right"
+    assert "8.1" in [text.get_text() for text in axes.texts], "where no digit is right"
 
 
-def test_a_line_that_leaves_ends_in_an_arrow():
+def test_a_line_that_leaves_ends_at_the_ceiling_and_ticks_where_it_passes_one():
     figure, _ = draw.decay_errors(
-        {"a": {1: 1.0, 10: 100.0, 100: 1e4}, "b": dict.fromkeys((1, 10, 100), 1e-7)}, ceiling=1e3
+        {"a": {1: 0.1, 10: 10.0, 100: 1e5}, "b": dict.fromkeys((1, 10, 100), 1e-7)}, ceiling=1e3
     )
-    line, _, exit_mark, *_ = figure.axes[0].lines
-    assert line.get_ydata()[-1] == exit_mark.get_ydata()[0] == 1e3
-    assert exit_mark.get_xdata()[0] == pytest.approx(1000**0.5)
+    line, _, tick, *_ = figure.axes[0].lines
+    assert line.get_ydata()[-1] == 1e3
+    assert line.get_xdata()[-1] == pytest.approx(1000**0.5)
+    assert tick.get_xdata()[0] == pytest.approx(10**0.5)
 
 
 def test_errors_are_relative_to_the_largest_entry():

@@ -1,4 +1,4 @@
-"""Figures of notebook 11 mark where runs begin to cool down, and tell networks by colour, alphabets by dashes."""
+"""Figures of notebook 11: the past weighed, differences, and networks told by colour, alphabets by dashes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from pspin_lite.lessons.figures import race, study
 from pspin_lite.study import records
+from pspin_lite.study.claims import ledger
 
 
 def runs(group):
@@ -19,29 +20,42 @@ def test_cooling_begins_where_the_schedule_says():
     assert race.cooling(run, "flops") == pytest.approx(7000 * run["summary"]["flops_a_step"] / 1e12)
 
 
-def test_learning_marks_it_on_the_line():
-    figure, places = race.learning({"p-spin": runs("subwords-1")})
-    assert places["sequences"] == {"p-spin": 7000}
-    for panel in figure.axes:
-        line, *_, dot = panel.lines
-        [x], [y] = dot.get_xdata(), dot.get_ydata()
-        assert min(line.get_ydata()) < y < max(line.get_ydata())
-        assert x == pytest.approx(7 / 8 * line.get_xdata()[-1])
-        assert "logarithmic" in panel.get_xlabel()
-
-
 def test_alphabets_share_the_colour_of_their_network():
     given = {"p-spin, bytes": runs("bytes-1"), "p-spin, subwords": runs("subwords-1")}
-    figure, shown = race.alphabets(given, "text")
-    bytes_, subwords = figure.axes[0].lines[:2]
+    figure, numbers = race.alphabets(given, "text")
+    [panel] = figure.axes
+    bytes_, subwords = panel.lines[:2]
     assert bytes_.get_color() == subwords.get_color() == study.OF_ARMS["p-spin"]["color"]
     assert (bytes_.get_linestyle(), subwords.get_linestyle()) == ("--", "-")
-    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert legend == ["p-Spin, bytes", "p-Spin, subwords"]
-    assert list(shown) == list(given)
-    assert race.alphabets({}, "text")[1] == {}
-    assert figure.get_suptitle() == "p-Spin, subwords: lowest before any run cools down"
-    assert figure.axes[0].get_ylabel() == "bits per byte, sample of 4,096 tokens"
+    dots = panel.lines[2:]
+    assert [dot.get_xdata()[0] for dot in dots] == [race.cooling(one[0], "text") for one in given.values()]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-Spin, bytes", "p-Spin, subwords"]
+    assert list(numbers) == ["megabytes of text so far", "p-Spin, bytes", "p-Spin, subwords"]
+    place, bits = race.level(given, "text", "held-out")
+    assert place == race.cooling(given["p-spin, bytes"][0], "text")
+    assert numbers["p-Spin, bytes"] == f"{bits['p-spin, bytes']:.2f}"
+    assert panel.get_title("left") == "At equal text: p-Spin, subwords leads"
+    subwords = {f"{name}, subwords": given["p-spin, subwords"] for name in ("p-spin", "transformer")}
+    titles = [race.alphabets(some, "text")[0].axes[0].get_title("left") for some in (subwords, given | subwords)]
+    assert titles == ["At equal text: hardly apart", "At equal text: subwords lead"]
+    assert panel.get_ylabel() == "bits per byte (4,096 tokens)"
+
+
+def test_the_past_is_weighed_in_two_ways():
+    near, far = (race.weigh_the_past(distance) for distance in (2, 20))
+    for figure, numbers in (near, far):
+        tops = [line.y[1] for line in figure.lines]
+        assert sum(tops[race.PAST :]) == pytest.approx(1), "a softmax"
+        assert max(tops[race.PAST :]) == numbers["attention: weight of the token that fits"]
+    state = "state space: weight of the token that fits"
+    assert far[1][state] == pytest.approx(near[1][state] * race.DECAY**18)
+    assert len({numbers["attention: weight of the token that fits"] for _, numbers in (near, far)}) == 1
+
+
+def test_contexts_have_bits_per_byte_too():
+    lengths, nats = records.by_context("smoke", "p-spin")
+    [right] = race.contexts({"p-spin": nats}, lengths, 4.0)[0].axes[0].child_axes
+    assert right.get_ylabel() == "bits per byte"
 
 
 def test_bits_where_a_curve_passes():
@@ -63,18 +77,34 @@ def test_each_star_is_at_the_rate_of_its_own_run(monkeypatch):
     assert best == {"a": 8e-4, "b": 1.6e-3}
     stars = [line for line in figure.axes[0].lines if line.get_marker() == "*" and len(line.get_xdata())]
     assert [list(star.get_xdata()) for star in stars] == [[8e-4], [1.6e-3]]
-    assert figure.get_suptitle() == "Little to gain beyond 0.0016, 2 times the paper's rate"
+    assert figure.axes[0].get_title("left") == "Little to gain beyond 0.0016, 2 times the paper's rate"
 
 
 def test_a_comparison_says_how_both_were_trained():
-    small, large = records.seeds("subwords-1", "p-spin"), records.seeds("subwords-64", "transformer")
-    figure, (head, three, one) = race.comparisons({"three": (small, large), "one": ({1: small[1]}, {1: small[1]})})
+    small, large, preset = ("subwords-1", "p-spin"), ("subwords-64", "transformer"), ("presets", "subword-lite")
+    figure, (head, three, one) = race.comparisons({"three": (small, large), "one": (preset, preset)})
     row = dict(zip(head, three, strict=True))
     assert (row["batch"], row["sequences"], row["window"]) == ("1 and 64", "8,000 and 64,000", "128")
-    assert row["p-Spin"] == f"{records.mean(records.bits('subwords-1', 'p-spin')):.3f}"
-    assert " ± " in row["difference"]
+    assert row["p-Spin"] == f"{records.mean(records.bits(*small)):.3f}"
+    values = ledger.results()["eight-times"].values
+    assert row["difference"] == f"{values['gap']:+.3f} ± {values['width']:.3f}", "the interval of the verdict"
     assert one[-1] == "+0.000, one run each"
     held_out, recent, same, _ = (bars.lines[0] for bars in figure.axes[0].containers)
     assert f"{held_out.get_xdata()[0]:+.3f} " in row["difference"]
     assert recent.get_xdata()[0] > held_out.get_xdata()[0]
     assert (same.get_xdata()[0], same.get_markerfacecolor()) == (0, "white")
+
+
+def test_an_explorer_compares_alphabets_and_batches():
+    four = {f"{network}, {alphabet}": list(records.seeds(f"{alphabet}-1", network).values())
+            for alphabet in ("bytes", "subwords") for network in ("p-spin", "transformer")}  # fmt: skip
+    large = list(records.seeds("subwords-64", "transformer").values())
+    draw, choices = race.compared(four, large)
+    numbers = [list(draw(one, "text", "held-out")[1])[1:] for one in choices]
+    assert [len(one) for one in numbers] == [4, 2, 2, 3]
+    assert numbers[-1][-1] == "Transformer, subwords, batch 64"
+
+
+def test_a_configuration_is_that_of_the_runs():
+    made = records.read("subwords-1/p-spin/seed-1")["config"]["model"]
+    assert race.config(("subwords-1", "p-spin")).layers == made["layers"]

@@ -61,22 +61,34 @@ def test_finals_are_sorted():
 
 def test_the_front_has_a_row_for_each_network():
     ends = {"subwords": {"good": {1: 1.5}}, "bytes": {"bad": {1: 3.0}, "good": {1: 2.0, 2: 2.1}}}
-    figure, shown = draw.front(ends, "a note")
+    figure, shown = draw.front(ends, "a note", {"bytes": 1.9})
     assert [list(one) for one in shown.values()] == [["good"], ["good", "bad"]]
     assert shown["subwords"]["good"].tolist() == [1.5]
     upper, lower = figure.axes
     assert upper.get_xlim() == lower.get_xlim(), "one scale"
     assert [text.get_text() for text in upper.texts] == ["1.500", "a note"]
-    assert [(text.get_text(), text.xy[1]) for text in lower.texts] == [("3.000", 0), ("2.050", 1)]
+    *ends, counting = lower.texts
+    assert [(text.get_text(), text.xy[1]) for text in ends] == [("3.000", 0), ("2.050", 1)]
+    assert counting.get_text().strip().endswith("batch 1: 1.90")
     assert lower.get_title("left") == "With bytes"
 
 
-def test_the_front_states_the_papers_comparison():
-    ends = {"bytes": {"p-Spin, batch 1": {1: 2.0, 2: 2.1}, "Transformer, batch 64": {1: 1.5}, "other": {1: 1.0}}}
-    [panel] = draw.front(ends, "")[0].axes
-    assert panel.get_title("left") == "With bytes, the Transformer leads by 0.55 bits"
+@pytest.mark.parametrize(
+    ("bits", "title"),
+    [
+        ((1.47, 1.48, 1.35, 1.34), "Bytes: batch 64 ends lower, with either network"),
+        ((2.0, 1.8, 1.7, 1.5), "Bytes: the Transformer is better at either batch size"),
+        ((1.47, 1.48, 1.7, 1.5), "With bytes"),
+        ((1.47,), "With bytes"),
+    ],
+)
+def test_the_front_says_what_decides(bits, title):
+    names = ("p-Spin, batch 1", "Transformer, batch 1", "p-Spin, batch 64", "Transformer, batch 64")
+    ends = {name: {1: value, 2: value} for name, value in zip(names, bits, strict=False)}
+    [panel] = draw.front({"bytes": ends | {"other": {1: 1.0}}}, "", {})[0].axes
+    assert panel.get_title("left") == title
     weights = {text.get_text(): text.get_weight() for text in panel.get_yticklabels()}
-    assert weights == {"p-Spin, batch 1": "bold", "Transformer, batch 64": "bold", "other": "normal"}
+    assert weights == {name: "bold" if name in draw.PAIR else "normal" for name in [*ends, "other"]}
 
 
 def test_a_grid_has_a_cell_for_every_row_and_column():

@@ -46,17 +46,13 @@ def test_absmean_is_threshold_one_half_and_scale_one(normal):
 
 def test_normal_weights_have_their_known_optimum(normal):
     """The best three levels for a normal density (Max, 1960): threshold 0.612, level 1.224, squared error 0.190."""
-    figure, shown = draw.errors(normal)
-    size = math.sqrt(2 / math.pi)
-    t, error = shown["best"]
-    assert t * size == pytest.approx(0.612, abs=0.02)
-    assert draw.Sample(normal).best_scale(t) * size == pytest.approx(1.224, abs=0.02)
-    assert error**2 == pytest.approx(0.190, abs=0.002)
-    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
-    assert np.array_equal(lines["error, scale = mean |w|"], shown["scale 1"])
-    assert np.array_equal(lines["share of zeros"], shown["zeros"])
-    at_half = np.abs(shown["threshold"] - 0.5).argmin()
-    assert shown["zeros"][at_half] == pytest.approx(math.erf(size / 2 / math.sqrt(2)), abs=3e-3)
+    sample, t = draw.Sample(normal), np.linspace(0, 2, 201)
+    error = sample.error(t, sample.best_scale(t))
+    best, size = t[error.argmin()], math.sqrt(2 / math.pi)
+    assert best * size == pytest.approx(0.612, abs=0.02)
+    assert sample.best_scale(best) * size == pytest.approx(1.224, abs=0.02)
+    assert error.min() ** 2 == pytest.approx(0.190, abs=0.002)
+    assert 1 - sample.kept(0.5)[0] == pytest.approx(math.erf(size / 2 / math.sqrt(2)), abs=3e-3)
 
 
 def test_entropy():
@@ -75,18 +71,9 @@ def test_histogram_is_a_density(normal):
 
 
 def test_lines_are_what_was_given():
-    w = np.linspace(-1, 1, 5)
-    figure, shown = draw.staircase(w, [4, 4, 1, 1, 0], w**2, [1, 3], [-2.0, 0.5], scale=0.5)
-    assert shown["w"].tolist() == [-0.5, 0.5]
-    assert shown["loss"].tolist() == [4, 1]
-    short = figure.axes[0].lines[2]
-    x, y = short.get_xdata(), short.get_ydata()
-    assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(-2)
-    marks = figure.axes[0].lines[-1]
-    assert list(marks.get_xdata()) == [-0.5, 0, 0.5]
-    assert list(marks.get_ydata()) == [0.25, 0, 0.25], "on the free loss"
-    figure, _ = draw.training({"a": [1, 0.5]}, {"b": 0.7}, {"a": 0.6})
-    assert [line.get_ydata()[-1] for line in figure.axes[0].lines] == [0.5, 0.6, 0.7], "training, test, dashed"
+    errors = {"a task": {"one way": [[0.1, 0.2], [0.3, 0.4]]}}
+    figure, _ = draw.race(errors)
+    assert [list(line.get_xdata()) for line in figure.axes[0].lines] == [[0.1, 0.3], [0.2, 0.4]], "own scale, fitted"
 
 
 def test_widget_follows_its_sliders(normal):

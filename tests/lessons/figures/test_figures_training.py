@@ -1,17 +1,12 @@
-"""Figures of notebook 10 show what they say; the sampling widget draws what the generator draws from."""
+"""Figures of notebook 10 show what they say."""
 
 from __future__ import annotations
-
-from unittest import mock
 
 import ipywidgets as ipw
 import numpy as np
 import pytest
-import torch
 
-import pspin_lite as ps
-from pspin_lite import generation
-from pspin_lite.lessons import widgets
+from pspin_lite.lessons import live, widgets
 from pspin_lite.lessons.figures import training as draw
 
 
@@ -30,28 +25,12 @@ def test_curves():
     figure, shown = draw.curves(raw, {"recent": ([0, 4], [8.0, 2.5])}, window=2, falling=3, marks={4: 2.5})
     assert data(figure.axes[0])[:2] == [raw, shown["means"].tolist()]
     assert data(figure.axes[0])[-2:] == [[8.0, 2.5], [2.5]], "validations, and the ring"
-    assert figure.axes[0].texts[-1].get_text() == "2.50"
+    assert figure.axes[0].texts[-1].get_text() == "2.500"
     assert shown["cut"].tolist() == [1, 2], "above the frame"
     assert "up to 8.0" in figure.axes[0].get_title(loc="left")
     assert shown["means"] == pytest.approx([7, 5, 3])
     [band] = figure.axes[0].patches
     assert (band.get_x(), band.get_width()) == (3, 1), "where the learning rate falls"
-
-
-def test_yardsticks():
-    counted = {"held-out": {"a": [4.0, 3.0], "b": [4.0, 2.0]}, "recent": {"a": [4.5, 3.5], "b": [4.5, 3.0]}}
-    levels = {"held-out": {"network": 1.8}, "recent": {"network": 2.3}}
-    figure, _ = draw.yardsticks(counted, levels)
-    for axes, split in zip(figure.axes, counted, strict=True):
-        assert axes.get_title(loc="left").startswith(split)
-        assert data(axes)[:2] == list(counted[split].values())
-        assert set(data(axes)[2]) == {levels[split]["network"]}
-        assert axes.get_title(loc="left").endswith("counting does not beat the network")
-    counted["held-out"]["a"] = [4.0, 1.7]
-    levels["recent"]["bz2 alone"] = 2.2
-    left, right = (axes.get_title(loc="left") for axes in draw.yardsticks(counted, levels)[0].axes)
-    assert left.endswith("counting 1 bytes back beats the network")
-    assert right.endswith("bz2 alone beats network and counts")
 
 
 def test_jitter():
@@ -94,74 +73,41 @@ def test_memory():
 
 # The widget
 
-
-@pytest.fixture(scope="module")
-def run():
-    return ps.load("byte-lite")
+SCORES = {"held-out": [4.0, 3.0, 1.7], "recent": [4.5, 3.5, 2.4]}
+LEVELS = {"held-out": {"network": 1.8, "bz2": 2.1}, "recent": {"network": 2.5, "bz2": 2.2}}
 
 
-@pytest.mark.parametrize(("temperature", "top_k"), [(0, 5), (0.5, 256), (1.0, 3), (2.0, 40)])
-def test_drawn_from_is_what_choose_draws(temperature, top_k):
-    logits = torch.tensor([2.0, 0.5, 0.0, -1.0, -3.0]).double()
-    rng = torch.Generator().manual_seed(0)
-    drawn = [generation.choose(logits, temperature, top_k, None, rng) for _ in range(4000)]
-    p = draw.drawn_from(logits, temperature, top_k)
-    assert p.sum().item() == pytest.approx(1)
-    assert np.bincount(drawn, minlength=5) / 4000 == pytest.approx(p.numpy(), abs=0.03)
+def test_counting_shows_scores_levels_and_what_the_counts_write():
+    asked = []
+    one = draw.counting(SCORES, LEVELS, lambda order: (asked.append(order) or "a text", 0.5))
+    figure, numbers = one(2)
+    assert numbers == {"real words": "50%", "counts write": "…a text…"}
+    assert [panel.title for panel in figure.panels] == ["held-out: counts win from order 2", "recent: bz2 wins"]
+    for i, split in enumerate(SCORES):
+        *levels, ring, curve = (line.y.tolist() for line in figure.lines if line.panel == i)
+        assert sorted(y[0] for y in levels) == sorted(LEVELS[split].values())
+        assert (curve, ring) == (SCORES[split], [SCORES[split][2]])
+    assert {text for _, _, _, text, _ in figure.texts} >= {"network: 1.80", "counts of order 2: 1.70", "bz2: 2.20"}
+    one(2)
+    assert asked == [2], "a text is written once"
 
 
-def test_sampler_shows_the_models_probabilities(run):
-    prompt = "the people of the United "
-    figure, numbers = draw.sampler(run.model, run.tokenizer)(prompt, 1.0, 256)
-    with torch.no_grad():
-        p = run.model(torch.as_tensor(run.tokenizer.encode(prompt))[None])[0, -1].double().softmax(-1)
-    best = p.argsort(descending=True)[: draw.LIKELIEST]
-    *bars, dots = figure.lines
-    assert [bar.x[1] for bar in bars] == pytest.approx(p[best].tolist(), abs=1e-4)
-    assert dots.x.tolist() == pytest.approx(p[best].tolist(), abs=1e-4)
-    assert figure.panels[0].yticklabels[::-1] == tuple(draw.spell(int(i)) for i in best)
-    assert numbers["bits of the choice"] == pytest.approx(float(-(p * p.log2()).sum()), abs=1e-3)
-    assert "".join(ps.stream(run.model, run.tokenizer, prompt, 8, 1.0, 256, seed=1)) in numbers["one way to go on"]
+def test_counting_may_lose():
+    [panel] = draw.counting({"x": [4.0, 3.0]}, {"x": {"network": 1.0}}, lambda order: ("", 0.0))(0)[0].panels
+    assert panel.title == "x: the network wins"
 
 
-def test_sampler_cold_and_cut(run):
-    one = draw.sampler(run.model, run.tokenizer)
-    figure, numbers = one("the people of the United ", 0, 256)
-    assert [bar.x[1] for bar in figure.lines[:-1]] == [1.0] + [0.0] * (draw.LIKELIEST - 1)
-    assert (numbers["bits of the choice"], numbers["bytes above 1%"]) == (0, "1")
-    assert figure.panels[0].xlim == (0, 1)
-    assert one("We have ", 2.0, 256)[0].panels[0].xlim[1] < 1, "short bars are not lost on a long axis"
-    figure, _ = one("the people of the United ", 5.0, 3)
-    assert [bar.x[1] > 0 for bar in figure.lines[:-1]] == [True] * 3 + [False] * (draw.LIKELIEST - 3)
+def test_counting_is_live_without_a_kernel():
+    draw_order = draw.counting(SCORES, LEVELS, lambda order: (f"order {order}", 0.5))
+    spec = live.specify(draw_order, dict(order=ipw.IntSlider(1, min=0, max=2)))
+    assert len(spec["frames"]) == 3
 
 
-def test_sampler_reads_a_prompt_once_and_goes_on_once(run, monkeypatch):
-    """So that it can follow a slider."""
-    spies = {name: mock.Mock(wraps=getattr(run.model, name)) for name in ("prefill", "step")}
-    for name, spy in spies.items():
-        monkeypatch.setattr(run.model, name, spy)
-    one = draw.sampler(run.model, run.tokenizer, tokens=8)
-    for temperature in (0.3, 0.5, 0.3, 0.5):
-        widgets.svg(one("We have ", temperature, 256)[0])
-    assert {name: spy.call_count for name, spy in spies.items()} == dict(prefill=1, step=2 * 8)
-
-
-def test_widget_follows_its_controls(run):
+def test_widget_follows_its_slider():
     found = widgets.Explorer(
-        draw.sampler(run.model, run.tokenizer),
-        "sampler",
-        prompt=ipw.Dropdown(options=["We have ", "The Congress"], value="We have "),
-        temperature=ipw.FloatSlider(0.8, min=0, max=2, step=0.1),
-        top_k=ipw.IntSlider(256, min=1, max=256),
+        draw.counting(SCORES, LEVELS, lambda order: (f"order {order}", 0.5)), "counting", order=ipw.IntSlider(1, max=2)
     )
-    for name, value in (
-        ("temperature", 0.0),
-        ("temperature", 2.0),
-        ("top_k", 1),
-        ("top_k", 9),
-        ("prompt", "The Congress"),
-    ):
-        before = found.numbers.value + found.picture.value
-        found.controls[name].value = value
-        assert "widget-error" not in found.numbers.value
-        assert found.numbers.value + found.picture.value != before
+    before = found.numbers.value + found.picture.value
+    found.controls["order"].value = 2
+    assert "widget-error" not in found.numbers.value
+    assert found.numbers.value + found.picture.value != before

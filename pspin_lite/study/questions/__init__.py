@@ -1,0 +1,1 @@
+"""The second study's questions, answered from the records."""

@@ -1,0 +1,132 @@
+"""Numbers of 8, 4 and 2 bits that become float16 or bfloat16 on chip and are multiplied: compiled for both chips,
+executed by the emulator, against PyTorch. All numbers are small and whole, so that results are equal.
+
+Triton 3.7.1 gives lanes w = 2 * 16 / bits numbers of k in a row, `kWidth`, where `bits` are those of the narrowest load,
+halved if there is a `tl.join`. Four lanes then hold 4 w numbers. With bytes and a join w is 8; a tile of k = 16 is
+too small for it, and the product is wrong (docs/emulator.md). The last tests hold that no kernel of ours is like that.
+
+Runs where kernels were defined for compilation: see test_compiled.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from pspin_kernels import attractor, ternary
+
+from pspin_lite.tools.emulator.driver import CHIPS, chip
+from pspin_lite.tools.kernels import machine_code
+
+HALF = [torch.float16, torch.bfloat16]
+chips = pytest.mark.parametrize("name", CHIPS)
+dtypes = pytest.mark.parametrize("dtype", HALF, ids=lambda dtype: str(dtype).removeprefix("torch."))
+
+
+@triton.jit
+def codes_of(c, n, K: tl.constexpr, BITS: tl.constexpr):
+    """Row n of c, K numbers of 8, 4 or 2 bits -> [len(n), K]"""
+    BYTES: tl.constexpr = K * BITS // 8
+    held = tl.load(c + n[:, None] * BYTES + tl.arange(0, BYTES)[None, :])
+    if BITS == 4:
+        held = tl.interleave(held & 15, held >> 4)
+    elif BITS == 2:
+        even, odd = tl.interleave(held & 3, (held >> 4) & 3), tl.interleave((held >> 2) & 3, (held >> 6) & 3)
+        held = tl.interleave(even, odd)
+    return held
+
+
+@triton.jit
+def product(x, c, y, M: tl.constexpr, K: tl.constexpr, BITS: tl.constexpr, FIRST: tl.constexpr):
+    """y = x c^T, [M, 32]; FIRST: its transpose, by c as the first operand."""
+    m, n, k = tl.arange(0, M), tl.arange(0, 32), tl.arange(0, K)
+    a = tl.load(x + m[:, None] * K + k[None, :])
+    b = codes_of(c, n, K, BITS).to(a.dtype)
+    if FIRST:
+        tl.store(y + n[:, None] * M + m[None, :], tl.dot(b, tl.trans(a)))
+    else:
+        tl.store(y + m[:, None] * 32 + n[None, :], tl.dot(a, tl.trans(b)))
+
+
+def packed(codes: torch.Tensor, bits: int) -> torch.Tensor:
+    """The first in the lowest bits of a byte."""
+    parts = codes.unflatten(-1, (-1, 8 // bits))
+    return sum(parts[..., i] << bits * i for i in range(8 // bits)).contiguous()
+
+
+def case(dtype: torch.dtype, M: int, K: int, bits: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x, the numbers c, and how they are stored."""
+    torch.manual_seed(0)
+    x = torch.randint(-3, 4, (M, K)).to(dtype)
+    if bits == 8:
+        c = torch.randint(-128, 128, (32, K), dtype=torch.int8)
+        return x, c.float(), c
+    c = torch.randint(0, 2**bits, (32, K), dtype=torch.uint8)
+    return x, c.float(), packed(c, bits)
+
+
+def multiply(name: str, x: torch.Tensor, stored: torch.Tensor, bits: int, first: bool, warps: int):
+    """x c^T as executed, and what Triton compiled."""
+    M, K = x.shape
+    y = torch.zeros((32, M) if first else (M, 32))
+    with chip(name):
+        compiled = product[(1,)](x, stored, y, M, K, bits, first, num_warps=warps)
+    return (y.T if first else y), compiled.asm
+
+
+sides = pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
+
+
+@chips
+@dtypes
+@sides
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize(("K", "bits"), [(16, 8), (32, 8), (64, 8), (32, 4), (32, 2), (64, 2)])
+def test_products(name, dtype, K, bits, first, warps):
+    if dtype == torch.float16 and warps != 4:
+        return  # it differs from bfloat16 in the conversion alone
+    x, c, stored = case(dtype, 64, K, bits)
+    y, asm = multiply(name, x, stored, bits, first, warps)
+    assert torch.equal(y, x.float() @ c.T)
+    if (dtype, bits, name) == (torch.bfloat16, 8, "sm_80"):
+        assert ".reg .s8 s<4>" in asm["ptx"]  # the conversion that this is about
+
+
+def too_small(ttgir: str) -> list[str]:
+    """Products whose k is less than four lanes hold: "k 16, kWidth 8"."""
+    found = re.findall(r"tt\.dot .*?: tensor<\d+x(\d+)x\w+, #ttg\.dot_op<\{opIdx = 0, [^}]*kWidth = (\d+)\}", ttgir)
+    return [f"k {k}, kWidth {width}" for k, width in found if int(k) < 4 * int(width)]
+
+
+@chips
+@sides
+def test_what_triton_does_with_two_bits_and_16_products(name, first):
+    """Half of the k twice, and the other half not. Fails as soon as Triton does better (its pull request 11691): then
+    this and the note in docs/emulator.md can go."""
+    x, c, stored = case(torch.bfloat16, 16, 16, 2)
+    for k in range(16):  # only column k of x
+        y, asm = multiply(name, x * (torch.arange(16) == k), stored, 2, first, 1)
+        if k % 8 >= 4:
+            assert not y.any() or first
+        assert not torch.equal(y, x[:, k : k + 1].float() @ c[:, k : k + 1].T)
+    assert too_small(asm["ttgir"]) == ["k 16, kWidth 8"]
+
+
+@chips
+@pytest.mark.parametrize("dtype", [torch.float32, *HALF], ids=["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("n", [16, 64])
+def test_no_product_of_ours_is_too_small(name, dtype, n):
+    target = next(one for one in machine_code.CHIPS if one.backend == "cuda" and f"sm_{one.arch}" == name)
+    specimens = [*attractor.specimens(n, 64, dtype), *ternary.specimens(n, 64, 128, dtype)]
+    specimens = [one for one in specimens if {"BM", "BN", "BK"} <= one["constexprs"].keys()]
+    assert {one["name"].split(",")[0] for one in specimens} >= {"attractor spin", "attractor neumann"}
+    assert {one["name"] for one in specimens} >= {"ternary product", "ternary transposed"}
+    with chip(name):
+        for one in specimens:
+            assert one["constexprs"]["BK"] >= (16 if dtype == torch.float32 else 32), one["name"]
+            ttgir = ttgir_of(target, one)
+            assert ("kWidth" in ttgir) == (dtype != torch.float32)
+            assert too_small(ttgir) == [], one["name"]

@@ -147,7 +147,7 @@ def test_state_space(form, dtype, removal):
 @pytest.mark.parametrize("tol", [None, 1e-2], ids=["all steps", "with a tolerance"])
 def test_attractor(tol, dtype, removal):
     inputs = spin_inputs(70, 150, dtype, scale=1.2)
-    inputs[0][:64, 1:] = 0  # the first tile of tokens stops early, if it may
+    inputs[0][:64] *= 50  # saturated: the first tile of tokens stops after a step, if it may
     scale = inputs[1].abs().max()
     packed = ternary.pack((inputs[1].double() / scale.double()).round().to(torch.int8))
     with_grads(lambda *x: attractor_kernels.equilibrium(*x, packed, scale, 4 if tol else 2, tol), inputs)

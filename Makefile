@@ -8,7 +8,7 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 NICE   := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run book lab test test-package test-notebooks bench kernels emulate notebooks docs doctor clean
+.PHONY: help setup run book lab test test-package test-notebooks test-emulated bench kernels emulate notebooks docs doctor clean
 
 help:
 	@echo "pspin_lite: the p-Spin Glass Network, explained and implemented"
@@ -20,6 +20,7 @@ help:
 	@echo "  make bench      print the performance tables (about a quarter of an hour)"
 	@echo "  make kernels    compile every Triton kernel for three GPUs (none is needed) and look at the machine code"
 	@echo "  make emulate    execute our kernels for A100 and H100 on the CPU, count, write docs/emulator.md (half an hour)"
+	@echo "  make test-emulated  every test of the kernels, 300 random shapes, bugs and removed barriers, emulated (ten minutes)"
 	@echo "  make doctor     what this machine has, and what will run on it"
 	@echo
 	@echo "  make notebooks  execute the notebooks and store their outputs in notebooks/"
@@ -69,6 +70,14 @@ test-package: $(READY)
 test-notebooks: $(READY)
 	@$(NICE) $(PY) -m pytest notebooks -q -n 1 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 \
 		--nbval-sanitize-with notebooks/sanitize.cfg
+
+# What a GPU would run with `pytest -m gpu`, compiled for A100 and H100 and executed on the CPU. On each chip 50 random
+# shapes for each of three operators. Triton's compilations are kept in build/triton.
+test-emulated: $(READY)
+	@for chip in sm_80 sm_90; do \
+		PSPIN_CHIP=$$chip PSPIN_EXAMPLES=50 TRITON_CACHE_DIR=$(CURDIR)/build/triton $(NICE) $(PY) -m pytest -q -n 2 \
+			--dist worksteal tests/kernels tests/tools/emulator/test_barriers.py || exit 1; \
+	done
 
 bench: $(READY)
 	@$(PY) -m pspin_lite bench

@@ -54,7 +54,9 @@ def main(argv: list[str] | None = None) -> int:
 
         if args.executed:
             return executed_record.main(write=args.write)
-        return report.main(compare_fla=args.compare_fla, only=args.only)
+        failed = report.main(compare_fla=args.compare_fla, only=args.only)
+        executed_record.show(args.only)
+        return failed
     return run_command(args)
 
 

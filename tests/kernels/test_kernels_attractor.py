@@ -293,6 +293,7 @@ BUGS = {
 def test_which_copy():
     expected = os.environ.get("PSPIN_KERNELS_COPY", str(ROOT / "kernels"))
     assert Path(pspin_kernels.__file__).resolve().parent == Path(expected).resolve()
+    assert (MODE == "emulated") == ("PSPIN_CHIP" in os.environ)
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -77,7 +77,7 @@ def test_state_space(dims, T, border, decay, dtype, form, layout, resets, number
     resets = [t + shift for t in range(0, T, chunk) for shift in resets if 0 <= t + shift < T]
     case = (B, T, H, d, chunk, decay)
     print(case, dtype, form, layout, resets)
-    agrees(case, form, dtype, seed=number, resets=resets, arrange=LAYOUTS[layout])
+    agrees(case, form, dtype, seed=number, resets=resets, arrange=LAYOUTS[layout], may_cancel=True)
 
 
 @drawn
@@ -96,6 +96,10 @@ def test_attractor(n, D, steps, tol, dtype, layout, number):
     expected = with_grads(lambda *x: equilibrium(*x, steps, tol), [x.double() for x in inputs])
     arrange = LAYOUTS[layout]
     result = with_grads(lambda z, *x: arrange(fused(arrange(z), *x, steps=steps, tol=tol)), inputs)
+    # gamma's gradient is a sum whose terms may all but cancel: its error is held against them, as one more number
+    terms = (expected["gradient 1"] * inputs[1] / inputs[2]).abs().sum(0)
+    for gradients in (result, expected):
+        gradients["gradient 2"] = torch.cat([gradients["gradient 2"].double().view(-1), terms])
     assert_same(result, expected, TOLERANCE[dtype] if tol is None else 1e-5)
 
 

@@ -67,6 +67,7 @@ class Counters:
         self.name, self.grid, self.threads = program.kernel.name, tuple(grid), program.kernel.threads
         self.blocks = grid[0] * grid[1] * grid[2]
         self.program = program
+        self.shared, self.ptx = program.kernel.shared, program.kernel.text  # bytes for a block; what was executed
         self.executed: Counter[int] = Counter()  # basic block -> warps that ran it
         self.instructions: Counter[str] = Counter()  # kind -> number
         self.tensor: Counter[str] = Counter()  # type of operands -> operations

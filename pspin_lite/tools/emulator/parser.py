@@ -73,6 +73,7 @@ class Kernel:
     code: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)  # -> index into code
     program: object = None  # what `machine` makes of it
+    text: str = ""  # the PTX
 
     def type_of(self, register: str) -> str:
         """The declared type of a register: b32."""
@@ -97,7 +98,7 @@ def parse(text: str, name: str = "", shared: int = 0) -> Kernel:
     names = re.findall(r"\.entry\s+([\w$]+)", text)
     if not names or (name and name not in names):
         raise EmulatorError(f"no kernel {name or '(.entry)'} in this PTX, but {names}")
-    kernel = Kernel(name or names[0])
+    kernel = Kernel(name or names[0], text=text)
     _shared_memory(kernel, text, shared)
     heading = re.search(rf"\.entry\s+{re.escape(kernel.name)}\s*(\((.*?)\))?([^{{]*)\{{", text, re.DOTALL)
     for kind, align, parameter, count in re.findall(

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import machine_code
 from .report import SHAPES
 
 NAMES = ("o", "state", "dq", "dk", "dv", "dg", "dstate")
@@ -115,9 +116,15 @@ def execute(function: Callable, emulator: Any, shape: str, dtype: torch.dtype, e
                 outputs = list(function(*values))
             else:
                 outputs += torch.autograd.grad(outputs, values, grads)
-        result[phase] = dict(launches=[one.as_dict() for one in emulator.launches], between=between.bytes)
+        launches = [described(one, emulator.name) for one in emulator.launches]
+        result[phase] = dict(launches=launches, between=between.bytes)
     result["errors"] = {n: error(x, y) for n, x, y in zip(NAMES, outputs, exact, strict=True)}
     return result
+
+
+def described(one: Any, chip: str) -> dict:
+    """The counters of a launch, and what the assembler makes of its kernel."""
+    return one.as_dict() | machine_code.of_launch(one.ptx, chip, one.shared, one.threads // 32)
 
 
 def error(a: Tensor, b: Tensor) -> float:

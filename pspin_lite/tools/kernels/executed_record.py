@@ -9,14 +9,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..emulator.bounds import RATES, bound
-from . import machine_code
+from . import counted, machine_code
 from .report import CHUNKS, SHAPES
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORD = ROOT / "notebooks" / "records" / "emulator.json"
 PAGE = ROOT / "docs" / "emulator.md"
 COMMAND = "python -m pspin_lite kernels --executed --write"
+EXECUTED = "pspin_lite.tools.kernels.executed"
+ATTRACTOR = "pspin_lite.tools.kernels.attractor_executed"
 PHASES = ("forward", "backward")
+FUSED = ("fused", "pytorch")  # the attractor
+NOTED = ("name", "blocks", "read", "written", "passes", "conflicts", "barriers", "registers", "stack", "resident")
 DTYPES = ("float32", "float16", "bfloat16")
 COUNTED = dict(instructions="instructions", tensor="tensor-core operations", bytes="bytes moved", bound="bound")
 
@@ -34,15 +38,22 @@ def jobs() -> list[dict]:
     return compared + [job for job in every if job not in compared]
 
 
-def run() -> Iterable[dict]:
-    for job in jobs():
-        (row,) = machine_code.elsewhere("pspin_lite.tools.kernels.executed", json.dumps(job))
+def attractor_jobs() -> list[dict]:
+    return [
+        dict(what=what, chip=chip, shape=shape) for chip in RATES for shape in SHAPES for what in (*FUSED, "ternary")
+    ]
+
+
+def run(module: str, jobs: list[dict]) -> Iterable[dict]:
+    for job in jobs:
+        (row,) = machine_code.elsewhere(module, json.dumps(job))
         yield trimmed(row)
 
 
 def trimmed(row: dict) -> dict:
     """A row of the record: of every launch what the tables need."""
-    row = dict(row, errors={name: float(f"{value:.2e}") for name, value in row["errors"].items()})
+    if "errors" in row:
+        row = dict(row, errors={name: float(f"{value:.2e}") for name, value in row["errors"].items()})
     for phase in PHASES:
         each = [_launch(one, row["chip"]) for one in row[phase]["each"]]
         row[phase] = dict(row[phase], bound=round(row[phase]["bound"], 2), each=each)
@@ -52,30 +63,10 @@ def trimmed(row: dict) -> dict:
 def _launch(one: dict, chip: str) -> dict:
     seconds = bound(one, chip)
     limit = max(("memory", "tensor", "issue", "shared"), key=lambda name: seconds[name])
-    return dict(
-        name=one["name"], blocks=one["blocks"], instructions=sum(one["instructions"].values()),
-        tensor=sum(one["tensor"].values()), read=one["read"], written=one["written"],
-        least=one["least_read"] + one["least_written"], passes=one["passes"], conflicts=one["conflicts"],
-        barriers=one["barriers"], bound=round(1e6 * seconds["bound"], 2), limit=limit,
+    return {name: one[name] for name in NOTED if name in one} | dict(
+        instructions=sum(one["instructions"].values()), tensor=sum(one["tensor"].values()),
+        least=one["least_read"] + one["least_written"], bound=round(1e6 * seconds["bound"], 2), limit=limit,
     )  # fmt: skip
-
-
-def launches(row: dict) -> str:
-    """One line for each launch."""
-    lines = [f"{row['what']}, {row['shape']}, chunk {row['chunk']}, {row['dtype']}, {RATES[row['chip']].title}"]
-    lines.append(
-        f"  {'':<36}{'blocks':>7}{'instructions':>14}{'tensor Mop':>12}{'read':>12}{'written':>12}{'least':>12}"
-        f"{'passes':>11}{'conflicts':>11}{'barriers':>10}   bound, not a measurement"
-    )
-    for phase in PHASES:
-        for one in row[phase]["each"]:
-            lines.append(
-                f"  {phase + ' ' + one['name']:<36.36}{one['blocks']:>7}{one['instructions']:>14,}"
-                f"{one['tensor'] / 1e6:>12.1f}{one['read']:>12,}{one['written']:>12,}{one['least']:>12,}"
-                f"{one['passes']:>11,}{one['conflicts']:>11,}{one['barriers']:>10,}"
-                f"   {one['bound']:.1f} us by {one['limit']}"
-            )
-    return "\n".join(lines)
 
 
 def comparison(rows: list[dict]) -> str:
@@ -114,30 +105,58 @@ def errors(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def rendered(text: str, rows: list[dict]) -> str:
+def attractor(rows: list[dict]) -> str:
+    """Ours / PyTorch's, Markdown."""
+    known = {(r["chip"], r["shape"], r["what"]): r for r in rows}
+    lines = ["| chip | shape | pass | launches | bytes at least | bytes requested | our instructions | bound | ratio |"]
+    lines.append("|---" * 3 + "|---:" * 6 + "|")
+    for chip in RATES:
+        for shape in SHAPES:
+            for phase in PHASES:
+                our, their = (known[chip, shape, what][phase] for what in FUSED)
+                cells = [f"{our['launches']} / {their['launches']}"]
+                cells += [f"{our[n] / 2**20:,.0f} / {their[n] / 2**20:,.0f} MiB" for n in ("least", "requested")]
+                cells += [_short("instructions", our), f"{our['bound']:.0f} / {their['bound']:.0f} µs"]
+                cells.append(f"{our['bound'] / their['bound']:.1f}")
+                lines.append(f"| {RATES[chip].title} | {shape} | {phase} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def rendered(text: str, record: dict) -> str:
     """The page with its tables written anew."""
-    for name, table in (("comparison", comparison(rows)), ("errors", errors(rows))):
+    tables = dict(comparison=comparison(record["rows"]), errors=errors(record["rows"]))
+    for name, table in (tables | dict(attractor=attractor(record["attractor"]))).items():
         marks = f"<!-- rendered: {name} -->", f"<!-- end: {name} -->"
         text = re.sub(f"{marks[0]}.*{marks[1]}", f"{marks[0]}\n\n{table}\n\n{marks[1]}", text, flags=re.DOTALL)
     return text
 
 
-def load() -> list[dict]:
-    return json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
+def load() -> dict:
+    """rows: the state space, ours and fla's. attractor: ours and PyTorch's."""
+    return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
-def store(rows: list[dict]) -> None:
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    RECORD.write_text(f'{{"command": "{COMMAND}", "rows": [\n{lines}\n]}}\n', encoding="utf-8")
-    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+def store(record: dict) -> None:
+    rows, fused = (",\n".join(json.dumps(row) for row in record[name]) for name in ("rows", "attractor"))
+    words = f'{{"command": "{COMMAND}", "rows": [\n{rows}\n], "attractor": [\n{fused}\n]}}\n'
+    RECORD.write_text(words, encoding="utf-8")
+    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+
+
+def show(part: str | None = None) -> None:
+    """Prints what the record, which belongs to a checkout, says about our kernels."""
+    if part in (None, *counted.PARTS) and RECORD.exists():
+        print(f"== executed\n{counted.text(load(), part)}")
 
 
 def main(write: bool = False) -> int:
-    rows = []
-    for row in run():
-        print(launches(row), "\n", flush=True)
-        rows.append(row)
-    print(comparison(rows), "\n", errors(rows), sep="\n")
+    record: dict = dict(rows=[], attractor=[])
+    for kind, module, some in (("attractor", ATTRACTOR, attractor_jobs()), ("rows", EXECUTED, jobs())):
+        for row in run(module, some):
+            print(row["what"], row["chip"], row["shape"], flush=True)
+            record[kind].append(row)
+    print(counted.text(record), comparison(record["rows"]), attractor(record["attractor"]), sep="\n\n")
+    print(errors(record["rows"]))
     if write:
-        store(rows)
+        store(record)
     return 0

@@ -15,6 +15,7 @@ Kernels must have been defined for compilation: `elsewhere` runs a module in a p
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -103,6 +104,24 @@ def compile_for(chip: Chip, specimen: dict) -> Built:
     built = triton.compile(source, target=GPUTarget(chip.backend, chip.arch, chip.warp), options=options)
     code = built.asm["cubin" if chip.backend == "cuda" else "amdgcn"]
     return Built(chip, code, built.metadata.shared, len(re.findall(r"\btt\.dot\b", built.asm["ttir"])))
+
+
+@functools.lru_cache
+def of_launch(ptx: str, chip: str, shared: int, num_warps: int) -> dict[str, int]:
+    """What NVIDIA's assembler makes of a kernel that was executed as PTX: registers and stack. resident: programs that
+    one multiprocessor holds at once."""
+    from triton import knobs
+
+    target = next(one for one in CHIPS if one.name == chip)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.ptx"
+        source.write_text(ptx, encoding="utf-8")
+        name = {"sm_90": "sm_90a"}.get(chip, chip)
+        words = [knobs.nvidia.ptxas.path, "-v", f"--gpu-name={name}", str(source), "-o", str(source) + ".cubin"]
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    registers, stack = (int(re.search(form, said)[1]) for form in (r"Used (\d+) reg", r"(\d+) bytes stack"))
+    resident, _ = occupancy(target, Resources(registers, shared, stack, 0, 0, 0, 0), num_warps)
+    return dict(registers=registers, stack=stack, resident=resident)
 
 
 def read(builds: list[Built]) -> list[Resources]:

@@ -4,6 +4,7 @@ For each kernel: registers, shared memory, stack, spills, tensor-core instructio
 explained in machine_code.py), how many of a launch's programs run at once on the whole chip, and from the formulas
 beside each kernel (`specimens` in its file) the bytes moved, every tensor once, and the arithmetic for each of them. A
 GPU is kept busy by arithmetic from about 150 (16 bits, tensor cores) or 10 (float32) operations a byte upwards.
+What the emulator counted when it executed them comes after (counted.py).
 
 Compilation happens in a process of its own: kernels defined for the interpreter cannot be compiled.
 """

@@ -15,9 +15,10 @@ import re
 import pytest
 import torch
 import triton
-from helpers import assert_same, spin_inputs, ssm_inputs, with_grads
+from helpers import assert_same, error, spin_inputs, ssm_inputs, with_grads
 from pspin_kernels import attractor as attractor_kernels
 from pspin_kernels import state_space as state_space_kernels
+from pspin_kernels import ternary as ternary_kernels
 
 from pspin_lite import attractor, state_space, ternary
 from pspin_lite.tools.emulator import driver
@@ -80,6 +81,23 @@ def test_attractor(name, dtype):
 def test_attractor_with_a_tolerance(name):
     with chip(name):
         run_attractor(5, 20, 3, 1e-2, torch.float32)
+
+
+@chips
+@dtypes
+@pytest.mark.parametrize("n", [3, 33])
+def test_ternary_product(name, dtype, n):
+    """Both directions, with tiles for a few rows (decoding) and for many; widths that fill no tile."""
+    width, out = 70, 130
+    rng = torch.Generator().manual_seed(n)
+    codes = torch.randint(-1, 2, (out, width), generator=rng, dtype=torch.int8)
+    x, dy = (torch.randn(n, columns, generator=rng).to(dtype) for columns in (width, out))
+    packed, scale = ternary_kernels.pack(codes), torch.tensor(0.3)
+    weight = codes.double() * scale.double()
+    with chip(name):
+        y, dx = ternary_kernels.product(x, packed, scale), ternary_kernels.transposed(dy, packed, scale, width)
+    assert error(y, x.double() @ weight.T) < ATTRACTOR[dtype]
+    assert error(dx, dy.double() @ weight) < ATTRACTOR[dtype]
 
 
 def test_the_pessimistic_mode_stays_within_the_tolerances():

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from pspin_lite.tools.emulator.bounds import bound
+from pspin_lite.tools.kernels import counted, machine_code
 from pspin_lite.tools.kernels import executed_record as record
 
 
@@ -53,3 +54,42 @@ def test_command_measures_what_the_page_compares():
     jobs = record.jobs()
     assert len(jobs) == len({tuple(job.values()) for job in jobs}) == 16 + 20
     assert sum(job["what"] == "fla" for job in jobs) == 8
+    attractor = record.attractor_jobs()
+    assert len(attractor) == 4 * 3
+    assert {job["what"] for job in attractor} == {"fused", "pytorch", "ternary"}
+
+
+def test_table_of_the_record():
+    """Every column is explained, every launch has its line, and bounds and registers are those of the record."""
+    text = counted.text(record.load())
+    lines = text.splitlines()
+    assert [line.split()[0] for line in lines[1 : 1 + len(counted.COLUMNS)]] == list(counted.COLUMNS)
+    assert "a bound and not a measurement" in text
+    totals = [f"= {part} {phase}" for part in counted.PARTS for phase in ("forward", "backward")]
+    assert [text.count(total) for total in totals] == [4] * len(totals), "two chips, two shapes"
+    (row,) = (
+        row
+        for row in record.load()["attractor"]
+        if (row["what"], row["chip"], row["shape"]) == ("fused", "sm_80", "byte")
+    )
+    start = lines.index(next(line for line in lines if line.split()[:2] == ["A100,", "byte"]))
+    shown = [line.split() for line in lines[start + 1 :]]
+    for launch in row["forward"]["each"]:
+        alike = [words for words in shown if words[:2] == ["forward", launch["name"]] and words[-1] == launch["limit"]]
+        assert any(f"{launch['bound']:.1f}" == words[-2] for words in alike)
+        assert all(0 < int(words[4]) <= 255 for words in alike), "registers"
+
+
+def test_a_part_alone():
+    text = counted.text(record.load(), "ternary")
+    assert "product_kernel" in text
+    assert "spin_kernel" not in text
+
+
+def test_what_the_assembler_makes_of_ptx():
+    pytest.importorskip("triton", reason="Triton is published for Linux only")
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x) .reqntid 128\n{\n"
+    body = ".reg .b64 %a; .reg .b32 %t; ld.param.u64 %a, [x]; mov.u32 %t, %tid.x; st.global.u32 [%a], %t; ret;\n}"
+    result = machine_code.of_launch(head + body, "sm_80", 80 << 10, 4)
+    assert 0 < result["registers"] < 32
+    assert (result["stack"], result["resident"]) == (0, 2), "two times 81 KiB fit into 164"

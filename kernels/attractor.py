@@ -67,12 +67,13 @@ def forward(
     y, out, acts = z.new_empty(n, D), z.new_empty(n, D), z.new_empty(n, 2 * D)
     start_kernel[grid(n, D, ELEMENTWISE)](z, y, n, D, z.stride(0), **ELEMENTWISE)
 
+    tile = tiles(n, z.dtype)
+
     def step(y: Tensor, out: Tensor, state: tuple, k: int) -> None:
-        tile = tiles(n, z.dtype)
         args = (z, y, out, acts, packed, scale, gamma, *state, n, D, z.stride(0), packed.shape[1])
         spin_kernel[grid(n, D, tile)](*args, TOL=tol is not None, KEEP=tol is not None or k == steps, **tile)
 
-    y, progress = _iterate(step, y, out, steps, tol)
+    y, progress = _iterate(step, y, out, steps, tol, tile)
     return y, acts, progress
 
 
@@ -86,12 +87,13 @@ def backward(
     v = dy.clone(memory_format=torch.contiguous_format)
     out = torch.empty_like(v)
 
+    tile = tiles(n, dy.dtype, backward=True)
+
     def step(v: Tensor, out: Tensor, state: tuple, k: int) -> None:
-        tile = tiles(n, dy.dtype)
         args = (dy, v, out, acts, packed, scale, gamma, *state, n, D, dy.stride(0), packed.shape[1])
         neumann_kernel[grid(n, D, tile)](*args, TOL=tol is not None, **tile)
 
-    v, progress = _iterate(step, v, out, steps, tol)
+    v, progress = _iterate(step, v, out, steps, tol, tile)
     dh = torch.empty_like(acts)
     field_kernel[grid(n, D, ELEMENTWISE)](v, acts, dh, n, D, **ELEMENTWISE)
     return dh, progress
@@ -107,7 +109,12 @@ def coupling_gradients(da: Tensor, packed: Tensor, scale: Tensor, gamma: Tensor)
 
 
 def _iterate(
-    step: Callable[[Tensor, Tensor, tuple, int], None], x: Tensor, out: Tensor, steps: int, tol: float | None
+    step: Callable[[Tensor, Tensor, tuple, int], None],
+    x: Tensor,
+    out: Tensor,
+    steps: int,
+    tol: float | None,
+    tile: dict[str, int],
 ) -> tuple[Tensor, Progress | None]:
     """x <- step(x) into two buffers that take turns."""
     n, D = x.shape
@@ -116,7 +123,6 @@ def _iterate(
             step(x, out, (x,) * 4, k)  # no state: the kernel does not look at these four
             x, out = out, x
         return x, None
-    tile = tiles(n, x.dtype)
     progress = Progress.begin(n, *grid(n, D, tile), x)
     for k in range(1, steps + 1):
         step(x, out, (progress.running, progress.live, progress.moved, progress.size), k)
@@ -171,14 +177,15 @@ def equilibrium(
     return Equilibrium.apply(z, w_int, gamma, packed, scale, steps, tol, report)
 
 
-def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
+def tiles(n: int, dtype: torch.dtype, backward: bool = False) -> dict[str, int]:
     """Sizes of the tiles of the two big kernels for n tokens. A few tokens get the least that a tensor core takes.
 
-    Chosen for registers (`python -m pspin_lite kernels`): on sm_80 BK=64 takes 212, BK=32 takes 168."""
+    Chosen for registers (`python -m pspin_lite kernels`): on sm_80, forward, BK=64 takes 212, BK=32 takes 168. Backward
+    has products of BN/8 columns (`add_product`), of which a tensor core of gfx942 wants 16."""
     rows = 16 if n <= 16 else 64
     if dtype == torch.float32:
         return dict(BM=min(rows, 32), BN=64, BK=16, num_warps=4, num_stages=2)
-    return dict(BM=rows, BN=64, BK=32, num_warps=4, num_stages=3)
+    return dict(BM=rows, BN=128 if backward else 64, BK=32, num_warps=4, num_stages=3)
 
 
 def coupling_grid(M: int, D: int) -> tuple[int, int]:
@@ -187,11 +194,11 @@ def coupling_grid(M: int, D: int) -> tuple[int, int]:
 
 def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
     """What to compile, and what it costs, for n tokens of D spins. bytes: every tensor once."""
-    p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
+    p, size, tile, wide = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype), tiles(n, dtype, backward=True)
     row_bytes = triton.cdiv(D, 64) * 16
     spins, field, weights = n * D * size, 2 * n * D * size, 2 * D * row_bytes  # bytes of y, of z or acts, of the codes
-    grids = grid(n, D, tile)
-    sums = 2 * n * grids[1] * 4
+    grids, wide_grids = grid(n, D, tile), grid(n, D, wide)
+    sums, wide_sums = (2 * n * programs[1] * 4 for programs in (grids, wide_grids))
     whole = integers(n=n, D=D)
     couplings = dict(codes="*u8", scale="*fp32", gamma=p)
     flags = dict(running="*i32", live="*i32", moved="*fp32", size="*fp32")
@@ -222,10 +229,10 @@ def specimens(n: int, D: int, dtype: torch.dtype) -> list[dict]:
              bytes=2 * field + 2 * spins + weights + sums, flops=product),
         make("settle", settle_kernel, settle, dict(BM=tile["BM"], BT=16, num_warps=4), grids[:1],
              bytes=sums + 20 * n, flops=4 * n * grids[1]),
-        make("neumann", neumann_kernel, neumann, tile | dict(TOL=False), grids,
+        make("neumann", neumann_kernel, neumann, wide | dict(TOL=False), wide_grids,
              bytes=field + 3 * spins + weights, flops=product),
-        make("neumann, tol", neumann_kernel, neumann, tile | dict(TOL=True), grids,
-             bytes=field + 3 * spins + weights + sums, flops=product),
+        make("neumann, tol", neumann_kernel, neumann, wide | dict(TOL=True), wide_grids,
+             bytes=field + 3 * spins + weights + wide_sums, flops=product),
         make("field", field_kernel, dict(v=p, acts=p, dh=p) | whole, ELEMENTWISE, grid(n, D, ELEMENTWISE),
              bytes=2 * field + spins, flops=8 * n * D),
         make("coupling", coupling_kernel, coupling, COUPLING, coupling_grid(2 * D, D),

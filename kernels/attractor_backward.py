@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 
 from .attractor_forward import tally
-from .ternary import load_codes
+from .ternary import add_product, in_order, load_words, no_products, number
 
 
 @triton.jit
@@ -57,7 +57,7 @@ def neumann_kernel(
             tl.store(out + here, tl.load(v + here, mask=inside), mask=inside)  # v [BM, BN], copied
             return
 
-    total = tl.zeros((BM, BN), tl.float32)
+    totals = no_products(BM, BN, dtype)
     for k in range(0, D, BK):
         ks = k + tl.arange(0, BK)
         there = real[:, None] & (ks < D)[None, :]
@@ -66,12 +66,11 @@ def neumann_kernel(
         sg = tl.load(at + D, mask=there, other=0.0)  # sigmoid G [BM, BK]
         before = tl.load(v + rows[:, None] * D + ks[None, :], mask=there, other=0.0)  # v [BM, BK]
         of_u, of_g = spread(before, t, sg, dtype)
-        start = tl.program_id(1) * (BN // 4)
-        from_u = load_codes(codes, ks, D, start, row_bytes, BN // 4, dtype)  # couplings to U [BK, BN]
-        from_g = load_codes(codes + D * row_bytes, ks, D, start, row_bytes, BN // 4, dtype)  # couplings to G [BK, BN]
-        total = tl.dot(of_u, from_u, total, input_precision="ieee")
-        total = tl.dot(of_g, from_g, total, input_precision="ieee")
+        start = tl.program_id(1) * BN
+        totals = add_product(totals, of_u, codes, ks, D, start, row_bytes, BN)  # couplings to U [BK, BN]
+        totals = add_product(totals, of_g, codes + D * row_bytes, ks, D, start, row_bytes, BN)  # couplings to G
 
+    total = in_order(totals)
     weight = tl.load(gamma + cols, mask=cols < D, other=0.0).to(tl.float32) * tl.load(scale)  # gamma [BN], s
     arrived = tl.load(
         dy + first * dy_stride + rows[:, None] * dy_stride + cols[None, :], mask=inside, other=0.0
@@ -105,15 +104,17 @@ def coupling_kernel(
     da, codes, scale, gamma, dgamma, M, D, row_bytes, SPAN: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr
 ):
     """dW = dA gamma in place, and one partial sum of dgamma over SPAN of the M = 2*D rows, for BN columns."""
-    cols = tl.program_id(1) * BN + tl.arange(0, BN)
-    frustration = tl.load(gamma + cols, mask=cols < D, other=0.0).to(tl.float32)  # gamma [BN]
-    total = tl.zeros((BN,), tl.float32)
+    place = tl.arange(0, 8)  # of a code in its word
+    cols = tl.program_id(1) * BN + 8 * tl.arange(0, BN // 8)[:, None] + place[None, :]
+    frustration = tl.load(gamma + cols, mask=cols < D, other=0.0).to(tl.float32)  # gamma [BN/8, 8]
+    total = tl.zeros((BR, BN // 8, 8), tl.float32)
     for r in range(0, SPAN, BR):
         rows = tl.program_id(0) * SPAN + r + tl.arange(0, BR)
-        inside = (rows < M)[:, None] & (cols < D)[None, :]
-        at = da + rows[:, None].to(tl.int64) * D + cols[None, :]
-        grad = tl.load(at, mask=inside, other=0.0).to(tl.float32)  # da [BR, BN]
-        c = load_codes(codes, rows, M, tl.program_id(1) * (BN // 4), row_bytes, BN // 4, tl.float32)  # codes [BR, BN]
-        total += tl.sum(grad * c, 0)
-        tl.store(at, (grad * frustration[None, :]).to(da.dtype.element_ty), mask=inside)
-    tl.store(dgamma + tl.program_id(0) * D + cols, total * tl.load(scale), mask=cols < D)  # s, a scalar
+        inside = (rows < M)[:, None, None] & (cols < D)[None, :, :]
+        at = da + rows[:, None, None].to(tl.int64) * D + cols[None, :, :]
+        grad = tl.load(at, mask=inside, other=0.0).to(tl.float32)  # da [BR, BN/8, 8]
+        words = load_words(codes, rows, M, tl.program_id(1) * BN, row_bytes, BN // 8)  # codes [BR, BN/8]
+        total += grad * number((words[:, :, None] >> (2 * place)[None, None, :]) & 3, tl.float32)
+        tl.store(at, (grad * frustration[None, :, :]).to(da.dtype.element_ty), mask=inside)
+    total = tl.sum(total, 0) * tl.load(scale)  # s, a scalar
+    tl.store(dgamma + tl.program_id(0) * D + cols, total, mask=cols < D)

@@ -52,7 +52,7 @@ def flow_inside(W, dtype: tl.constexpr):
     """[BC,BC] -> [BC]: what passes g_i inside the block, the sum of W over j < i <= c. The first sum is a product with
     a triangle of ones."""
     i = tl.arange(0, W.shape[0])
-    earlier = multiply(W, (i[:, None] < i[None, :]).to(dtype), tl.zeros_like(W))  # [c,i], over j < i
+    earlier = multiply(as_operand(W, dtype), (i[:, None] < i[None, :]).to(dtype), tl.zeros_like(W))  # [c,i], over j < i
     return tl.sum(tl.where(i[:, None] >= i[None, :], earlier, 0.0), 0)
 
 
@@ -84,11 +84,10 @@ def chunk_gradients(
     do_r = load_heads(do, do_strides[1], 0, left, 0, tiles.values, tiles)
     dP = scores(do_r, v_r, tiles)
     M = mask_within(load_line(g, g_strides[1], 0, left, tiles.BC))
-    P, dA = A * M, dP * M
-    passed = flow_inside(dP * P, q.dtype.element_ty)
-    P, dA = as_operand(P, q.dtype.element_ty), as_operand(dA, q.dtype.element_ty)
-    tl.store(inside + flows + t, passed, mask=t < left)
-    to_end, from_start = load_sums(lines_n, TO_END, 0, tiles), load_sums(lines_n, FROM_START, 0, tiles)
+    P = A * M
+    tl.store(inside + flows + t, flow_inside(dP * P, q.dtype.element_ty), mask=t < left)
+    P, dA = as_operand(P, q.dtype.element_ty), as_operand(dP * M, q.dtype.element_ty)
+    to_end = load_sums(lines_n, TO_END, 0, tiles)
     keys: tl.constexpr = tiles.keys
     values: tl.constexpr = tiles.values
     h, dh = h_in + state, dh_out + state
@@ -97,6 +96,7 @@ def chunk_gradients(
     outputs(k, dh, to_end, tl.trans(P), do, do, dv, left, keys, values, tiles, False, False)
     flow = outputs(v, dh, to_end, tl.trans(dA), q, k, dk, left, values, keys, tiles, True, True)
     tl.store(wrote + flows + t, flow, mask=t < left)
+    from_start = load_sums(lines_n, FROM_START, 0, tiles)  # not before: saves registers
     flow = outputs(do, h, from_start, dA, k, q, dq, left, values, keys, tiles, True, True)
     tl.store(read + flows + t, flow, mask=t < left)
 

@@ -98,7 +98,8 @@ def pass_states(
     for step in tl.range(N):
         n = N - 1 - step if REVERSE else step
         t0 = tl.cast(n, tl.int64) * tiles.C  # a sequence may have more than 2^31 numbers
-        store_state(states + (bh * N + n) * d * d, h, row, column, tiles)
+        kept = [as_operand(x, k.dtype.element_ty) for x in h]  # only products read it
+        store_state(states + (bh * N + n) * d * d, kept, row, column, tiles)
         k_n, v_n, left = k + t0 * k_strides[1], v + t0 * v_strides[1], (T - t0).to(tl.int32)
         lines_n = (lines + (bh * N + n) * tiles.C, size)
         h = chunk_write(h, k_n, v_n, stride, lines_n, left, row, column, tiles, REVERSE)  # Eq. ssm-state

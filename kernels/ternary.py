@@ -32,14 +32,18 @@ DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"} 
 
 
 @triton.jit
-def number(bits, dtype: tl.constexpr):
-    """Two bits -> -1, 0 or 1, without a conversion (slow on GPUs): as the last digits of a large power of two."""
+def number(bits, dtype: tl.constexpr, at: tl.constexpr = 0):
+    """Two bits, at this place in a word, all others 0 -> -1, 0 or 1, without a conversion (slow on GPUs): as digits of
+    a large power of two. bfloat16 has seven digits, so `at` is 4 at most."""
     if dtype == tl.float32:
-        return (bits.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - 8388609.0  # 2^23 + bits
+        power: tl.constexpr = 0x4B000000 - (at << 23)  # 2^23, if `at` is 0
+        return (bits.to(tl.int32) | power).to(tl.float32, bitcast=True) - (2.0 ** (23 - at) + 1)
     elif dtype == tl.float16:
-        return (bits.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1025.0  # 2^10 + bits
+        power: tl.constexpr = 0x6400 - (at << 10)  # 2^10
+        return (bits.to(tl.int16) | power).to(tl.float16, bitcast=True) - (2.0 ** (10 - at) + 1)
     else:
-        return (bits.to(tl.int16) | 0x4300).to(tl.bfloat16, bitcast=True) - 129.0  # 2^7 + bits
+        power: tl.constexpr = 0x4300 - (at << 7)  # 2^7
+        return (bits.to(tl.int16) | power).to(tl.bfloat16, bitcast=True) - (2.0 ** (7 - at) + 1)
 
 
 @triton.jit
@@ -59,6 +63,61 @@ def load_codes(codes, rows, out, start, row_bytes, BYTES: tl.constexpr, dtype: t
     return unpack(four, dtype)
 
 
+@triton.jit
+def load_words(codes, rows, out, first, row_bytes, WORDS: tl.constexpr):
+    """Codes as they are stored, eight a word of 16 bits: [len(rows), WORDS], from code `first` (of a word's) on."""
+    words, row_words = first // 8 + tl.arange(0, WORDS), row_bytes // 2
+    inside = (rows[:, None] < out) & (words[None, :] < row_words)
+    at = codes.to(tl.pointer_type(tl.int16)) + rows[:, None] * row_words + words[None, :]
+    return tl.load(at, mask=inside, other=0x5555)  # codes [R, WORDS]
+
+
+@triton.jit
+def code(words, i: tl.constexpr, dtype: tl.constexpr):
+    """The i-th code of every word. Not each of them is shifted: three fit into the digits of a bfloat16."""
+    at: tl.constexpr = i % 3 * 2
+    return number((words >> (2 * i - at)) & (3 << at), dtype, at)
+
+
+@triton.jit
+def no_products(BM: tl.constexpr, BN: tl.constexpr, dtype: tl.constexpr):
+    """Where `add_product` begins: one tile [BM, BN], or for 16 bits eight tiles [BM, BN/8], of every eighth column."""
+    if dtype == tl.float32:
+        totals = (tl.zeros((BM, BN), tl.float32),)
+    else:
+        totals = ()
+        for _ in tl.static_range(8):
+            totals += (tl.zeros((BM, BN // 8), tl.float32),)
+    return totals
+
+
+@triton.jit
+def add_product(totals, a, codes, rows, out, first, row_bytes, BN: tl.constexpr):
+    """totals + a [BM, BK] times codes [BK, BN]. A tensor core wants codes of one column side by side, and memory has
+    those of one row. Words turn on their way through shared memory, as numbers of 16 bits do and bytes do not. Then
+    each place in a word makes a tile of its own, so that codes stay with the thread that loaded them."""
+    if a.dtype == tl.float32:
+        b = load_codes(codes, rows, out, first // 4, row_bytes, BN // 4, a.dtype)
+        new = (tl.dot(a, b, totals[0], input_precision="ieee"),)
+    else:
+        words = load_words(codes, rows, out, first, row_bytes, BN // 8)
+        new = ()
+        for i in tl.static_range(8):
+            new += (tl.dot(a, code(words, i, a.dtype), totals[i]),)
+    return new
+
+
+@triton.jit
+def in_order(x):
+    """What `add_product` has added up -> [BM, BN]."""
+    total = x[0]
+    if len(x) == 8:
+        even = tl.interleave(tl.interleave(x[0], x[4]), tl.interleave(x[2], x[6]))
+        odd = tl.interleave(tl.interleave(x[1], x[5]), tl.interleave(x[3], x[7]))
+        total = tl.interleave(even, odd)
+    return total
+
+
 # fmt: off
 @triton.jit
 def product_kernel(
@@ -72,15 +131,16 @@ def product_kernel(
     y += first * y_stride
     rows, cols = tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
     real = (first + rows < n)[:, None]
-    total = tl.zeros((BM, BN), tl.float32)
+    totals = no_products(BM, BN, x.dtype.element_ty if TRANSPOSED else tl.float32)
     for k in range(0, K, BK):
         ks = k + tl.arange(0, BK)
         a = tl.load(x + rows[:, None] * x_stride + ks[None, :], mask=real & (ks < K)[None, :], other=0.0)  # x [BM, BK]
         if TRANSPOSED:
-            b = load_codes(codes, ks, K, tl.program_id(1) * (BN // 4), row_bytes, BN // 4, a.dtype)  # codes [BK, BN]
+            totals = add_product(totals, a, codes, ks, K, tl.program_id(1) * BN, row_bytes, BN)  # codes [BK, BN]
         else:
             b = tl.trans(load_codes(codes, cols, N, k // 4, row_bytes, BK // 4, a.dtype))  # codes [BN, BK], turned
-        total = tl.dot(a, b, total, input_precision="ieee")
+            totals = (tl.dot(a, b, totals[0], input_precision="ieee"),)
+    total = in_order(totals)
     total = total * tl.load(scale)  # s, a scalar
     inside = real & (cols < N)[None, :]
     tl.store(y + rows[:, None] * y_stride + cols[None, :], total.to(y.dtype.element_ty), mask=inside)
@@ -122,19 +182,20 @@ def _launch(x: Tensor, packed: Tensor, scale: Tensor, K: int, N: int, turned: bo
     x = x if x.stride(1) == 1 else x.contiguous()
     packed, scale, n = aligned(packed), scale.reshape(1).float(), len(x)
     y = x.new_empty(n, N)
-    tile = tiles(n, x.dtype)
+    tile = tiles(n, x.dtype, turned)
     with torch.cuda.device_of(x):
         sizes = (n, K, N, x.stride(0), N, packed.shape[1])
         product_kernel[grid(n, N, tile)](x, packed, scale, y, *sizes, TRANSPOSED=turned, **tile)
     return y
 
 
-def tiles(n: int, dtype: torch.dtype) -> dict[str, int]:
-    """Sizes of the tiles for n rows. A few rows (decoding) get the least that a tensor core takes."""
+def tiles(n: int, dtype: torch.dtype, turned: bool = False) -> dict[str, int]:
+    """Sizes of the tiles for n rows. A few rows (decoding) get the least that a tensor core takes: turned, that is 16
+    columns for each of the eight products of `add_product` (gfx942)."""
     rows = 16 if n <= 16 else 64
     if dtype == torch.float32:
         return dict(BM=min(rows, 32), BN=64, BK=16, num_warps=4, num_stages=2)
-    return dict(BM=rows, BN=64, BK=64, num_warps=4, num_stages=3)
+    return dict(BM=rows, BN=128 if turned and rows == 16 else 64, BK=64, num_warps=4, num_stages=3)
 
 
 def grid(n: int, columns: int, tile: dict[str, int]) -> tuple[int, int]:
@@ -144,13 +205,14 @@ def grid(n: int, columns: int, tile: dict[str, int]) -> tuple[int, int]:
 
 def specimens(n: int, width: int, out: int, dtype: torch.dtype) -> list[dict]:
     """What to compile, and what it costs, for x [n, width] and a matrix [out, width]. bytes: every tensor once."""
-    p, size, tile = "*" + DTYPES[dtype], dtype.itemsize, tiles(n, dtype)
+    p, size = "*" + DTYPES[dtype], dtype.itemsize
     row_bytes = triton.cdiv(width, 64) * 16
     pointers = dict(x=p, codes="*u8", scale="*fp32", y=p)
     cost = dict(bytes=n * (width + out) * size + out * row_bytes, flops=2 * n * width * out)
     result = []
     for name, turned, K, N in (("product", False, width, out), ("transposed", True, out, width)):
         sizes = integers(n=n, K=K, N=N, x_stride=K, y_stride=N, row_bytes=row_bytes)
+        tile = tiles(n, dtype, turned)
         how = tile | dict(TRANSPOSED=turned)
         result.append(specimen(f"ternary {name}", product_kernel, pointers | sizes, how, grid(n, N, tile), **cost))
     return result

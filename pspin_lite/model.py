@@ -103,7 +103,7 @@ class Block(nn.Module):
 
 
 class PSpinLM(LanguageModel):
-    """Algorithms 1 and 2 of the paper: they differ in the vocabulary alone. Eq. alg-subword, Eq. alg-byte"""
+    """Algorithms 1 and 2 of the paper: the same layers in other sizes. Eq. alg-subword, Eq. alg-byte"""
 
     cfg: PSpinConfig
 

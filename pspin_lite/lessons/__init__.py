@@ -26,10 +26,13 @@ def check(what: str, result: object, expected: object, tolerance: float = 1e-6) 
     print(f"✓ {what} (within {tolerance:.0e})")
 
 
-def compare(guess: float | None, result: float, unit: str = "", digits: int = 0) -> None:
-    """The reader's guess beside the result, which is not told before there is a guess."""
+def compare(guess: float | str | None, result: float | str, unit: str = "", digits: int = 0) -> None:
+    """The reader's guess beside the result, a number or a text, which is not told before there is a guess."""
+    text = isinstance(result, str)
     if guess is None:
-        print("no guess yet: type a number in place of None and run the cell again")
+        print(f"no guess yet: type {'an answer' if text else 'a number'} in place of None and run the cell again")
+    elif text:
+        print(f"you said {guess!r}, it is {result!r}")
     else:
         print(f"you said {guess:g}{unit}, it is {result:.{digits}f}{unit}")
 

@@ -12,6 +12,7 @@ returns
     listing    with four warps: the Triton line that reads the old state, and below it the PTX that comes from it
     barrier    line of the PTX of the last bar.sync in the listing
     races      line of a bar.sync -> what the emulator says when it is taken out; "" if it does not notice
+    unchanged  lines of those it does not notice without which o is the same to the bit
 """
 
 from __future__ import annotations
@@ -109,15 +110,16 @@ def measure(T: int, d: int, C: int) -> dict:
     text, barrier = listing(texts[0])
     places = [found.start(1) for found in re.finditer(r"^\s*(bar\.sync)", texts[0], re.MULTILINE)]
     numbers = [one.line for one in parse(texts[0]).code if one.parts[0] == "bar"]
-    races = dict.fromkeys(numbers, "")
+    races, unchanged = dict.fromkeys(numbers, ""), []
     for number, place in zip(numbers, places, strict=True):
         without = texts[0][:place] + "//" + texts[0][place:]
         try:
-            execute(inputs, C, edit=lambda _, without=without: without)
+            result, _ = execute(inputs, C, edit=lambda _, without=without: without)
+            unchanged += [number] * torch.equal(result, o)
         except EmulatorError as error:
             races[number] = str(error)
     wrong = ((o.double() - exact).abs().max() / exact.abs().max()).item()
-    return dict(error=wrong, counts=counts, listing=text, barrier=barrier, races=races)
+    return dict(error=wrong, counts=counts, listing=text, barrier=barrier, races=races, unchanged=unchanged)
 
 
 def execute(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..attractor import spin, step
 from ..fixed_points import SHOWN, Examination, distinct, examine, jacobian, random_map, spectral_radius, two_spins
-from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, SKY
+from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, SKY
 from .figures.live import LiveFigure, Panel
 
 SIZE = (7.4, 3.3)
@@ -26,7 +26,7 @@ DECADES = dict(ylim=(-9.2, 1), yticks=(-8, -6, -4, -2, 0), yticklabels=("1e-8", 
 SPINS = Panel(LEFT, "six spins of the first token", "step n", "y", **STEPS, **UNIT)
 PORTRAIT = Panel(
     LEFT,
-    "green: the layer, grey: other starts",
+    "green: the layer, purple: other starts",
     "spin 1",
     "spin 2",
     xlim=(-1, 1),
@@ -34,7 +34,7 @@ PORTRAIT = Panel(
     **UNIT,
 )
 RESIDUAL = Panel(RIGHT, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
-PAIR = replace(RESIDUAL, title="residual of the green path")  # of two spins, without tokens
+PAIR = replace(RESIDUAL, title="", ylabel="relative change, green path")  # of two spins; the title is the verdict
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
 FEW = 0.01  # a residual that notebook 05 asks for
 CELLS = 41  # points on each axis, between which nullclines are drawn
@@ -88,7 +88,7 @@ def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Te
         paths.append(step(paths[-1], z, w_int, gamma))
     paths = torch.stack(paths, 1).numpy()  # [5, K+1, 2], the layer's own first
     for path in paths[1:]:
-        figure.add_line(panel, *path.T, GREY, width=0.7, opacity=0.8)
+        figure.add_line(panel, *path.T, PURPLE, width=1, opacity=0.8)
     figure.add_line(panel, *paths[0].T, GREEN, dot=1.8, width=1.5)
     points, radii = all_fixed_points(z, w_int, gamma)
     for point, attracts in zip(points, radii < 1, strict=True):
@@ -113,7 +113,7 @@ def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[st
     z, w_int, damping = random_map(gamma, scale)
     found = examine(z, w_int, damping, K)
     slow = int((found.residual[K - 1] > FEW).sum()) if K else len(z)
-    title = f"{slow} of {len(z)} tokens above 0.01 at K = {K}" if K else RESIDUAL.title
+    title = f"scale {scale:g}, K = {K}: {slow} of {len(z)} above 0.01" if K else RESIDUAL.title
     figure = _common((SPINS, replace(RESIDUAL, title=title)), found, K)
     figure.add_line(1, [0, SHOWN], [np.log10(FEW)] * 2, GREY, width=1.2)
     figure.add_text(1, 15, np.log10(FEW) + 1, "0.01", GREY)
@@ -128,7 +128,7 @@ def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveF
     """Two spins: phase portrait and residuals."""
     z, w_int, damping = two_spins(kind, gamma, scale)
     found = examine(z, w_int, damping, K)
-    figure = _common((PORTRAIT, PAIR), found, K)
+    figure = _common((PORTRAIT, replace(PAIR, title=found.verdict)), found, K)
     shown = portrait(figure, 0, z, w_int, damping, K)
     more = {"fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract"}
     return figure, more | numbers(found, K)

@@ -124,12 +124,20 @@ def loss_direction(model: LanguageModel, tokens: Tensor, targets: Tensor, layer:
         hook.remove()
 
 
-def coupling_gradient(function: Callable[..., Tensor], layer: fixed_points.Layer, K: int, direction: Tensor) -> Tensor:
-    """With respect to the couplings, by `equilibrium` or `unrolled`, for what the loss sends back to the spins."""
-    z, w_int, gamma = (one.detach() for one in layer)
-    w_int = w_int.clone().requires_grad_()
-    with torch.enable_grad():
-        return torch.autograd.grad(function(z, w_int, gamma, K), w_int, direction)[0]
+def layer_gradients(
+    function: Callable[..., Tensor], layers: Iterable[fixed_points.Layer], K: int, directions: Iterable[Tensor]
+) -> dict[str, list[Tensor]]:
+    """With respect to the drive and to the couplings, by `equilibrium` or `unrolled`, of each layer for its direction:
+    what a loss sends back to the spins, or a random one."""
+    result: dict[str, list[Tensor]] = {"drive": [], "couplings": []}
+    for layer, direction in zip(layers, directions, strict=True):
+        z, w_int, gamma = (one.detach() for one in layer)
+        inputs = z.clone().requires_grad_(), w_int.clone().requires_grad_()
+        with torch.enable_grad():
+            both = torch.autograd.grad(function(*inputs, gamma, K), inputs, direction)
+        for values, gradient in zip(result.values(), both, strict=True):
+            values.append(gradient)
+    return result
 
 
 def mean_error(gradients: Iterable[Tensor], references: Iterable[Tensor]) -> float:

@@ -107,6 +107,16 @@ def bits(model: LanguageModel, windows: Sequence[tuple[Tensor, Tensor]], K: int,
         return np.array([model.loss(*window).item() / math.log(2) for window in windows])
 
 
+def table(model: LanguageModel, windows: Sequence[tuple[Tensor, Tensor]], points: Sequence[Point]) -> str:
+    """A line for each point: bits per token more than for the model as it is, and the standard error over windows."""
+    usual, lines = bits(model, windows, *USUAL), []
+    for K, times in points:
+        more = bits(model, windows, K, times) - usual
+        error = more.std(ddof=1) / math.sqrt(len(more))
+        lines.append(f"K = {K}, couplings × {times:g}: {more.mean():+.4f} ± {error:.4f} bits")
+    return "\n".join(lines)
+
+
 def measure(
     model: LanguageModel,
     tokenizer: Tokenizer,
@@ -193,7 +203,8 @@ def draw_grid(grid: dict[Point, Seen], usual: Point = USUAL) -> Callable[..., tu
             came = f"({K!r}, {times!r})"
             raise checks.wrong("K, times", came, f"K one of {Ks} and times one of {factors}")
         now, before = grid[K, times], grid[usual]
-        title = f"K = {K}, couplings × {times:g}: {now.bits - before.bits:+.3f} bits".replace("-", "−")
+        change = "the model as it is" if (K, times) == usual else f"{now.bits - before.bits:+.3f} bits"
+        title = f"K = {K}, couplings × {times:g}: {change}".replace("-", "−")
         figure = LiveFigure((9.4, 3.1), (replace(loss, title=title), steps))
         for factor in factors:
             here = [k for k in Ks if (k, factor) in grid]

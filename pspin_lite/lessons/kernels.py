@@ -1,5 +1,5 @@
-"""The walk along the chunks as the reader writes it in notebook 02, for the notebooks that go on from there; and how
-notebook 03 compares gradients."""
+"""The walk along the chunks as the reader writes it in notebook 02, for the notebooks that go on from there; a
+block of a matrix, for notebook 07; and how notebook 03 compares gradients."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pspin_kernels import runtime  # isort: skip  # noqa: F401  (first: it decid
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -88,6 +89,18 @@ def walk(q_ptr, k_ptr, v_ptr, g_ptr, h_ptr, o_ptr, T, d, C: tl.constexpr, WIDTH:
     store_rows(h_ptr, h, 0, d, d, WIDTH, WIDTH)
 
 
+@triton.jit
+def load_block(x, rows, cols, R, C, stride):  # of x [R, C]; zeros outside
+    inside = (rows[:, None] < R) & (cols[None, :] < C)
+    return tl.load(x + rows[:, None] * stride + cols[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def store_block(x, block, rows, cols, R, C):
+    inside = (rows[:, None] < R) & (cols[None, :] < C)
+    tl.store(x + rows[:, None] * C + cols[None, :], block, mask=inside)
+
+
 def heads_first(form: Callable, **options: object) -> Callable:
     """A form of pspin_lite.state_space for q, k, v [H,T,d], g [H,T], h [H,d,d], or for one head without the H."""
 
@@ -157,3 +170,26 @@ def decay_gradients(
         }
         samples[strength] = reference, methods
     return samples
+
+
+def early_stops(
+    steps: int, tol: float, tokens: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], list[float]]:
+    """byte-lite on a speech it has not seen, with the package's fused kernels. For each layer: the steps of each token,
+    whether it has not settled even after the last, and by how much the spins of the token that is most off differ from
+    those after all steps, relative to their norm."""
+    from pspin_kernels import attractor as fused
+
+    from .. import attractor, fixed_points, load, ternary
+
+    run, counts, unsettled, off = load("byte-lite"), {}, {}, []
+    window = next(iter(run.data()["recent"].windows(1)))[0][:, :tokens]
+    device = torch.get_default_device()
+    for i, (drive, w, gamma) in enumerate(fixed_points.layers(run.model.to(device), window.to(device))):
+        packed = fused.aligned(ternary.pack(ternary.quantize(w)[0]))
+        early, _, progress = fused.forward(drive, packed, w.abs().max()[None], gamma, steps, tol)
+        full = attractor.unrolled(drive, w, gamma, steps)
+        counts[f"layer {i}"] = progress.count.cpu().numpy()
+        unsettled[f"layer {i}"] = progress.running.cpu().numpy() == 1
+        off.append(((early - full).norm(dim=1) / full.norm(dim=1)).max().item())
+    return counts, unsettled, off

@@ -38,6 +38,21 @@ def leaks(passages: Sequence[np.ndarray], splits: Iterable[tuple[np.ndarray, np.
     return shares
 
 
+def leaks_by_rule(
+    passages: Sequence[np.ndarray], year: np.ndarray, president: np.ndarray, recent: int = 2010, every: int = 20
+) -> dict[str, list[float]]:
+    """Four rules to split speeches, in the order of time, -> what leaks in each of their versions. `recent` holds
+    out the speeches from that year on and trains on what the package does; the others hold out every so many of the
+    older speeches, of their years, or of the runs of speeches by one president, a version per offset."""
+    old, held_out = year < recent, year % every == 3  # the package's choice
+    turn = np.cumsum(np.append(0, president[1:] != president[:-1]))
+    shares = {"recent": leaks(passages, [(~old, old & ~held_out)])}
+    for name, unit in {"speech": np.arange(len(passages)), "year": year, "president": turn}.items():
+        picks = [unit % every == offset for offset in range(every)]
+        shares[f"every {every}th {name}"] = leaks(passages, [(old & pick, old & ~pick) for pick in picks])
+    return shares
+
+
 def grams(text: np.ndarray, n: int) -> np.ndarray:
     """[.., T] bytes -> [.., T - n + 1]: every n bytes in a row as one number."""
     long = text.shape[-1] - n + 1

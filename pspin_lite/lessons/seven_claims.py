@@ -52,7 +52,13 @@ ROWS = (
         "",
         "in {few} of {layers} layers of {networks} networks",
     ),
-    Test(7, "followed", "speeches in order of time: better than three others", "Transformer, batch 1", PAIR),
+    Test(
+        7,
+        "followed",
+        "in chronological order: better than three others",
+        "the best of them, Transformer, batch 1",
+        PAIR,
+    ),
 )
 
 

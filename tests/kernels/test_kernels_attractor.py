@@ -273,19 +273,21 @@ def test_autocast_changes_nothing():
 
 
 # Seeded bugs: each is put into a copy of the kernels, and the tests named in CAUGHT_BY must fail on it.
-CAUGHT_BY = "which_copy or (product and 3-20 and float32) or (gradients and 3-20 and float32) or (steps and 5-20)"
+CAUGHT_BY = "which_copy or ((product or gradients) and 3-20 and (float32 or bfloat16)) or (steps and 5-20)"
 BUGS = {
     "none": None,
     "scale missing in the field": ("attractor_forward.py", "tanh(u * s + ", "tanh(u + "),
     "scale missing in the series": ("attractor_backward.py", " * tl.load(scale)  # gamma [BN], s", ""),
     "gamma on the wrong side": ("attractor_backward.py", " + total * weight[None, :])", " + total) * weight[None, :]"),
-    "codes in the wrong order": ("ternary.py", "tl.interleave(even, odd)", "tl.interleave(odd, even)"),
+    "codes in the wrong order": ("ternary.py", "return tl.interleave(even, odd)", "return tl.interleave(odd, even)"),
     "a shift too short": ("ternary.py", "(four >> 4) & 3", "(four >> 3) & 3"),
     "the last spin masked away": ("attractor_forward.py", "real[:, None] & (ks < D)", "real[:, None] & (ks < D - 1)"),
     "phi_g without its last factor": ("attractor_backward.py", "v * t * sg * (1 - sg)", "v * t * sg"),
     "G coupled as U": ("attractor_forward.py", "load_codes(codes + D * row_bytes", "load_codes(codes"),
     "stopped tokens go on": ("attractor_forward.py", "new = tl.where(kept, new, old)", "new = new"),
     "codes of the wrong row": ("ternary.py", "rows[:, None] * row_bytes", "(rows[:, None] // 2 * 2) * row_bytes"),
+    "words of the wrong row": ("ternary.py", "rows[:, None] * row_words", "(rows[:, None] // 2 * 2) * row_words"),
+    "places of a word in the wrong order": ("ternary.py", "tl.interleave(x[0], x[4])", "tl.interleave(x[4], x[0])"),
     "the change before forgotten": ("attractor_forward.py", "c * c > tol * (b - c)", "c > tol"),
 }  # fmt: skip
 

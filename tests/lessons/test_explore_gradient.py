@@ -97,12 +97,14 @@ def test_a_loss_sends_back_what_a_nudge_of_the_spins_does_to_it():
     assert direction[3, 5].item() == pytest.approx((loss(1e-4) - loss(-1e-4)) / 2e-4, rel=1e-4)
 
 
-def test_the_gradient_of_couplings_is_autograds():
+def test_the_gradients_of_drive_and_couplings_are_autograds():
     layer = fixed_points.random_map(0.5, 3.0)
     dy = fixed_points.random_direction(layer.z.chunk(2, -1)[0])
-    w_int = layer.w_int.clone().requires_grad_()
-    (attractor.unrolled(layer.z, w_int, layer.gamma, 4) * dy).sum().backward()
-    result = eg.coupling_gradient(attractor.unrolled, layer, 4, dy)
-    assert torch.allclose(result, w_int.grad)
+    z, w_int = (one.clone().requires_grad_() for one in layer[:2])
+    (attractor.unrolled(z, w_int, layer.gamma, 4) * dy).sum().backward()
+    both = eg.layer_gradients(attractor.unrolled, [layer, layer], 4, [dy, 2 * dy])
+    assert torch.allclose(both["drive"][0], z.grad)
+    assert torch.allclose(both["couplings"][1], 2 * w_int.grad)
+    result = both["couplings"][0]
     assert eg.angles([result, result], [2 * result, -result]) == pytest.approx([0, 180], abs=1e-4)
     assert eg.mean_error([result, result], [result, 2 * result]) == pytest.approx(0.25)

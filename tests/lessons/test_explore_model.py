@@ -94,6 +94,15 @@ def test_bits_of_each_window(model, text, grid):
     assert other / here == pytest.approx(grid[0, 1.0].bits / grid[em.USUAL].bits, rel=1e-6)
 
 
+def test_a_table_has_the_mean_and_the_error_of_the_windows(model, text):
+    windows = [text, (text[0].flip(0)[:2], text[1].flip(0)[:2])]
+    more = em.bits(model, windows, 0) - em.bits(model, windows, *em.USUAL)
+    line, same = em.table(model, windows, [(0, 1.0), em.USUAL]).splitlines()
+    mean, error = more.mean(), abs(more[0] - more[1]) / 2
+    assert line == f"K = 0, couplings × 1: {mean:+.4f} ± {error:.4f} bits"
+    assert same.endswith("+0.0000 ± 0.0000 bits")
+
+
 def test_the_points_differ(grid):
     assert len({round(grid[point].bits, 5) for point in POINTS}) == len(POINTS) - 1, "only times 0 is K = 0 again"
     assert grid[5, 0.0].bits == pytest.approx(grid[0, 1.0].bits, rel=1e-6)

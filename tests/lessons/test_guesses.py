@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pspin_lite.lessons import guesses
-
-
-def test_bytes_of_one_token():
-    """C = d = 1: scores 3, mask 2, product 3, use 3; fused q, k, v, g, o."""
-    assert guesses.unfused_over_fused(1, 1) == pytest.approx(11 / 5)
 
 
 def test_a_state_of_one_number():

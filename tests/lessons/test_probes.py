@@ -126,3 +126,14 @@ def test_a_mask_by_differences_has_no_gradient_and_no_reset():
     assert (theirs["gradient"], theirs["after a reset"]) == ("nan", "nan")
     assert (ours["gradient"], ours["after a reset"]) == ("right", "right")
     assert float(ours["error"]) < float(theirs["error"])
+
+
+def test_rules_keep_together_what_they_name():
+    """Passage 1 is copied within a year, 2 between two years of one president, and the fifth speech is recent."""
+    passages = [np.array(one) for one in ([1], [1, 7], [2], [2, 8], [9])]
+    year, president = np.array([1800, 1800, 1801, 1802, 2020]), np.array(list("AABBC"))
+    shares = probes.leaks_by_rule(passages, year, president, every=2)
+    assert shares["recent"] == [0]
+    assert shares["every 2th speech"] == pytest.approx([100, 50]), "both copies are torn apart"
+    assert shares["every 2th year"] == pytest.approx([20, 100]), "one is: [1, 1, 7, 2, 8], then [2]"
+    assert shares["every 2th president"] == [0, 0], "none is"

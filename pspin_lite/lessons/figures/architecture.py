@@ -100,7 +100,7 @@ def _block(axes: Axes, stream: float) -> None:
     label(axes, stream - 1.4, 4.2, "$x$", size=12)
     halves = (
         (9, "gated state space", "$h \\leftarrow e^{g} h + k^{T} v,\\;\\; (q\\,h)\\,W_o^{T}$", ORANGE),
-        (29, "attractor", "$y$ = fixed point, $K$ steps", GREEN),
+        (29, "attractor", "$y \\approx$ fixed point, $K$ steps", GREEN),
     )
     for y, name, note, colour in halves:
         line(axes, [stream, 42], [y - 2.5, y - 2.5])

@@ -84,20 +84,20 @@ def portraits(kinds: list[str], gamma: float, scale: float, K: int) -> tuple[Fig
     panels, shown = np.atleast_1d(figure.subplots(1, len(kinds), sharey=True)), {}
     blank = Panel((0, 0, 1, 1), "", "", "", (-1, 1), (-1, 1), (), ())
     axis = np.linspace(-1, 1, 41)
-    some = slice(2, 41, 4)
+    some = slice(2, 41, 6)
     for axes, kind in zip(panels, kinds, strict=True):
         layer = fixed_points.two_spins(kind, gamma, scale)
         one = shown[kind] = explore_attractor.portrait(LiveFigure((1, 1), (blank,)), 0, *layer, K)
         sizes = np.maximum(np.linalg.norm(one["moves"], axis=-1, keepdims=True), 1e-9)
         u, v = np.moveaxis((one["moves"] / sizes)[some, some], -1, 0)
-        axes.quiver(axis[some], axis[some], u, v, color="#BBBBBB", scale=17, width=0.007, pivot="mid")
+        axes.quiver(axis[some], axis[some], u, v, color="#8A8A8A", scale=11, width=0.011, pivot="mid")
         for i, colour in ((0, SKY), (1, ORANGE)):
             axes.contour(axis, axis, one["moves"][..., i], levels=[0], colors=[colour], linewidths=1.8)
         path = [torch.tensor(OTHER.get(kind, CORNER), dtype=layer.z.dtype)]
         for _ in range(K):
             path.append(attractor.step(path[-1], *layer)[0])
         one["other"] = torch.stack(path).numpy()
-        axes.plot(*one["other"].T, "o-", color=GREY, ms=2.5, lw=1.1)
+        axes.plot(*one["other"].T, "o-", color=PURPLE, ms=3, lw=1.4)
         axes.plot(*one["paths"][0].T, "o-", color=GREEN, ms=3.5, lw=1.6)
         for filled, face in ((True, "black"), (False, "white")):
             axes.plot(*one["points"][one["attracts"] == filled].T, **ATTRACTS | dict(mfc=face))
@@ -113,7 +113,7 @@ def portraits(kinds: list[str], gamma: float, scale: float, K: int) -> tuple[Fig
         "spin 1 unchanged": dict(color=SKY, lw=1.8),
         "spin 2 unchanged": dict(color=ORANGE, lw=1.8),
         "the layer's path": dict(color=GREEN, marker="o", ms=3.5),
-        "another start": dict(color=GREY, lw=1.1, marker="o", ms=2.5),
+        "another start": dict(color=PURPLE, lw=1.4, marker="o", ms=3),
         "attracts": ATTRACTS,
         "repels": REPELS,
     }

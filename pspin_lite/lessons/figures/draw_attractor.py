@@ -104,7 +104,11 @@ def saved(steps: int = 5, tokens: int = 8, spins: int = 32, size: int = 8) -> tu
     figure, axes = canvas(7.6, 4.3, f"Implicit keeps 3 arrays, {steps} unrolled steps keep {4 * steps + 2}")
     first, pitch = 2.0, 9.6
     rows = {
-        "unrolled": (24, [2] + [4] * steps, r"each step: $\tanh u$, $\sigma(a)$, $y$, $\gamma y$; $y_0$: first two"),
+        "unrolled": (
+            24,
+            [2] + [4] * steps,
+            r"each step: $\tanh u$, $\sigma(a)$, $y$, $\gamma y$; $y_0$ keeps only the first two",
+        ),
         "implicit": (7, [0] * steps + [3], "only the end: " + r"$\varphi_u$, $\varphi_a$, $y_K$"),
     }
     for name, (y, counts, words) in rows.items():

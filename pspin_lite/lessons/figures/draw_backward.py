@@ -73,6 +73,12 @@ def four_uses(chunks: int = 3) -> tuple[Figure, dict[str, tuple[str, ...]]]:
         far, near = (62.0, ends[-1] + 2.3) if reverse else (30.0, ends[0] - 2.3)
         label(axes, far, y, text, colour, 12)
         arrow(axes, (far + (-2.2 if reverse else 1.6), y), (near, y), STATE, width=2)
+        if result == "o":
+            arrow(axes, (ends[-1] + 2.3, y), (59.2, y), STATE, width=2)
+            label(axes, 61.7, y, "$h$ at\nend", STATE, 9)
+        if result == "dv":
+            arrow(axes, (ends[0] - 2.3, y), (32.4, y), STATE, width=2)
+            label(axes, 29.8, y, r"$\partial h$ at" + "\nstart", STATE, 9)
         letters = {"o": "$o$"}.get(result, rf"$\partial {result[-1]}$")
         arrow(axes, (64.6, y), (67.6, y))
         box(axes, 68.2, y - size / 2, size, size, letters, FORWARD if result == "o" else BACKWARD, 12)
@@ -148,7 +154,9 @@ def gate_sums(flow: Sequence[Sequence[float]]) -> tuple[Figure, dict[str, np.nda
     for x, letter in zip(xs, ("$j$", "$m$"), strict=False):
         label(axes, x + side / 2, top - side - 1.8, letter, GREY, 11)
     rows = ((top - side - 3.2, through, "add up down the columns: through gate $m + 1$", DECAY),)
-    rows += ((top - side - 3.2 - 2.2 * cell, dg, "shift: $\\partial g_t$, for $t = 1, 2, \\ldots$", BACKWARD),)
+    rows += (
+        (top - side - 3.2 - 2.2 * cell, dg, "shift: the flows through gate $t$, for $t = 1, 2, \\ldots$", BACKWARD),
+    )
     for y, values, text, colour in rows:
         grid(axes, xs[2], y, values, colour, cell, size=10.5)
         label(axes, xs[2] - 1.6, y - cell / 2, text, GREY, 10, ha="right")

@@ -112,7 +112,7 @@ def restart(total: int, buffer: int, stop: int, delivered: int, twice: int) -> t
     result = (out, f"come out, {twice} of them twice", BLUE), (shown["lost"], "never", BACKWARD)
     rows = {
         "At the stop, by status": stopped,
-        "The restart, by place in the stream": restarted,
+        f"What the restart does with the {total:,}": restarted,
         f"In the end: {stop} + {delivered} − {twice} = {out}": result,
     }
     for y, (name, parts) in zip((25.5, 14, 2.5), rows.items(), strict=True):
@@ -123,5 +123,5 @@ def restart(total: int, buffer: int, stop: int, delivered: int, twice: int) -> t
             if what:
                 label(axes, x + count * wide / 2, y + 2.3, f"{count} {what}")
             x += count * wide
-    label(axes, 2 + (done + skipped / 2) * wide, 20.2, f"{skipped} skipped", BACKWARD, 9.5, ha="left")
+    label(axes, 2 + (done + skipped / 2) * wide, 20.2, f"{skipped} skipped at random", BACKWARD, 9.5, ha="left")
     return figure, shown

@@ -53,7 +53,9 @@ def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str,
                 left += size
             axes.text(end + 20, y, f"{end:,.0f} MiB", va="center", fontsize=10)
         for i, name in enumerate(parts):  # in the free corner
-            axes.text(*((600, 1050)[i % 2], (0.15, -0.22)[i // 2]), f"■ {name}", color=COLOURS[name], va="center")
+            x, y = (600, 1050)[i % 2], (0.15, -0.22)[i // 2]
+            axes.text(x, y, "■", color=COLOURS[name], va="center")
+            axes.text(x + 48, y, name, color=INK, va="center")
         axes.set_yticks((1, 0), ["requested", "minimum"])
         axes.set(xlabel="MiB per step", xlim=(0, 1650), ylim=(-0.5, 1.5))
         axes.grid(axis="y", visible=False)
@@ -85,6 +87,9 @@ def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[st
     label(
         axes, 2, 2, r"$(\gamma \odot y)\,\widehat{W}^\top$: every green row meets every blue row", INK, 9.5, ha="left"
     )
+    for end, y in ((22.9, 22.8), (11.8, 13.9)):  # the band of spins meets both blocks
+        arrow(axes, (15.2, 18.7), (19.7, end))
+        label(axes, 16.5, y, "×", INK, 12)
     matrix(20, 5, 13, 24, "couplings, packed", f"{2 * I:,} × {I:,}, as stored")
     axes.plot([20, 33], [17, 17], color=GREY, ls="--", lw=1)
     for y, half in ((22, "u"), (10, "a")):
@@ -121,13 +126,14 @@ def buffers() -> tuple[Figure, dict[str, int]]:
                 wrong += new
                 face = tint(BACKWARD, 0.45) if new else tint(SPIN, 0.25)
                 axes.add_patch(Rectangle((left, y), 7, 5, fc=face, ec=BACKWARD if new else SPIN, lw=1.2))
-                label(axes, left + 3.5, y + 2.5, "step n" if new else "n − 1", size=9.5)
+                label(axes, left + 3.5, y + 2.5, "step n" if new else "step n − 1", size=8.5)
             arrow(axes, (x0 + 17.1, y + 2.5), (x0 + 11.4, y + 2.5), BACKWARD if in_place and program else FORWARD)
             label(axes, x0 + 25, y + 6.8, "reads", GREY, 9.5)
             target = x0 + 17.5 + 7.5 * program
             label(axes, x0, y - 1.7, f"then writes tile {program}", GREY, 9.5, ha="left")
             colour, depth = (BACKWARD, 0.45) if in_place else (SPIN, 0.6)
-            axes.add_patch(Rectangle((target, y - 2.6), 7, 1.8, fc=tint(colour, depth), ec=colour, lw=1))
+            axes.add_patch(Rectangle((target, y - 3.0), 7, 2.2, fc=tint(colour, depth), ec=colour, lw=1))
+            label(axes, target + 3.5, y - 1.9, "step n", size=8.5)
     return figure, {"tiles of the wrong step": wrong}
 
 

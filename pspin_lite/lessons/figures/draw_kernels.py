@@ -37,8 +37,8 @@ def gpu() -> tuple[Figure, dict[str, int]]:
         line(axes, [right, 46], list(y), GREY, ":")
     axes.add_patch(Rectangle((46, low - 0.4), 26.5, 16.6, fc=tint(QUERY, 0.1), ec=QUERY, lw=1.2))
     label(axes, 59.2, 29.4, "one multiprocessor", QUERY, 10.5)
-    box(axes, 48, 22.4, 22.5, 4.6, "a few programs", FORWARD, 10)
-    box(axes, 48, 16.4, 22.5, 4.6, "on chip: some 100 KiB", VALUE, 10)
+    box(axes, 48, 23.6, 22.5, 4.0, "a few programs", FORWARD, 10)
+    box(axes, 48, 16.2, 22.5, 6.4, "on chip: 256 KiB registers,\n164 KiB shared memory", VALUE, 9.5)
     box(axes, 2, 3.2, 70.5, 6.0, "large memory: tens of GiB", KEY, 11)
     for x in (20.0, 59.2):
         arrow(axes, (x, 9.6), (x, low - 0.8), KEY, width=2)
@@ -212,7 +212,7 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
     for y, text in ((26.8, "what a\nchunk adds"), (14.2, "the state\nbefore it")):
         label(axes, 1.5, y, text, GREY, 10, ha="left")
         label(axes, 75.3, y, "through\nmemory", GREY, 10, ha="right")
-    label(axes, 38, 2.2, f"{chunks} programs, then 1, then {chunks}: three launches", size=10)
+    label(axes, 38, 2.2, f"per head {chunks} programs, then 1, then {chunks}: three launches", size=10)
     return figure, {"programs": chunks, "in a row": chunks, "states through memory": 4 * chunks}
 
 
@@ -247,7 +247,7 @@ def walk_or_at_once(batch: int, heads: int, width: int, chunk: int) -> tuple[Liv
     programs = {"walk": batch * heads, "at once": batch * heads * chunks}
     moved = {
         "walk": 4 * TOKENS * d + TOKENS + 2 * d * d,
-        "at once": 6 * TOKENS * d + 3 * TOKENS + 4 * chunks * d * d + 2 * d * d,
+        "at once": 6 * TOKENS * d + 2 * TOKENS + 2 * chunks + 4 * chunks * d * d + 2 * d * d,
     }
     figure, numbers = LiveFigure((7.6, 2.5), (BUSY, MOVED)), {}
     for y, (plan, colour) in enumerate({"at once": VALUE, "walk": QUERY}.items()):

@@ -1,5 +1,6 @@
 """Drawings of notebooks 00 and 08: what "p-spin" means, a layer that answers once and one that settles, rounding,
-echoes of a nudge, the paper's comparison, the matrices of a block to scale, and a loss in strips. Each returns the figure and the numbers it shows."""
+echoes of a nudge, the paper's comparison, the matrices of a block to scale, and a loss in strips. Each returns the
+figure and the numbers it shows."""
 
 from __future__ import annotations
 
@@ -123,8 +124,8 @@ def layers(gamma: float = 0.5, steps: int = 5) -> tuple[Figure, np.ndarray]:
 
 @styled
 def headline(differences: Mapping[str, tuple[float, float | None]]) -> tuple[Figure, dict[str, float]]:
-    """The paper's comparison, a bar per setup: bits per byte of p-Spin at batch size 1 minus those of the Transformer at
-    64 on eight times the sequences, and half the width of the interval if there is one."""
+    """The paper's comparison, a bar per setup: bits per byte of p-Spin at batch size 1 minus those of the Transformer
+    at 64 on eight times the sequences, and half the width of the interval if there is one."""
     figure = Figure(figsize=(7.2, 1.5 + 0.6 * len(differences)), layout="constrained")
     axes = figure.subplots()
     ends = [0.0]

@@ -41,7 +41,8 @@ def staircase_walk(
     walk = climb(start, target, lr, steps)
     figure = Figure(figsize=(6.6, 6.0))
     top, below = figure.add_axes((0.13, 0.63, 0.84, 0.31)), figure.add_axes((0.13, 0.09, 0.84, 0.42))
-    titles = f"The loss wants {target:g}, the codes are −1, 0 and 1", "Every step pushes the hidden weight"
+    wanted = f"{target:g}".replace("-", "−")
+    titles = f"The loss wants {wanted}, the codes are −1, 0 and 1", "Every step pushes the hidden weight"
     for axes, title in zip((top, below), titles, strict=True):
         axes.set_title(title, loc="left", weight="bold", fontsize=12)
     for left, right, code in TREADS:
@@ -52,7 +53,7 @@ def staircase_walk(
         below.text((left + right) / 2, steps + 3.2, text, color=BACKWARD, ha="center", fontsize=10.5)
     top.plot([-1.6, 1.6], [-1.6, 1.6], color=BACKWARD, ls="--", lw=1.4)
     top.plot([-1.6, 1.6], [target, target], color=GREY, ls="--", lw=1)
-    top.text(-1.55, target + 0.1, f"target {target:g}", color=GREY, fontsize=9.5)
+    top.text(-1.55, target + 0.1, f"target {wanted}", color=GREY, fontsize=9.5)
     top.text(0.56, -0.1, "stairs: forward pass", fontsize=9.5, color=INK)
     top.text(-0.42, -0.75, "dashed: backward pass", fontsize=9.5, color=BACKWARD)
     top.set(ylabel="rounded value", xlim=(-1.6, 1.6), ylim=(-1.35, 1.35), yticks=[-1, 0, 1])
@@ -80,13 +81,13 @@ def flicker(target: float, rate: float) -> tuple[Figure, dict[str, str]]:
 
 @styled
 def packed_byte(codes: Sequence[int] = (1, -1, 0, 1), place: int = 2) -> tuple[Figure, dict[str, int]]:
-    """Four codes in a byte, and how a shift and a mask take the one at `place` out again."""
+    """Four codes in a byte, and how a shift and a bitwise and take the one at `place` out again."""
     digits = [code + 1 for code in codes]
     byte = sum(digit << 2 * i for i, digit in enumerate(digits))
     shifted = byte >> 2 * place
     shown = {"byte": byte, "shifted": shifted, "masked": shifted & 3, "code": (shifted & 3) - 1}
-    figure, axes = canvas(6.6, 4.6, "A shift and a mask take one weight out of a byte")
-    x, w = 19, 8.6  # left edge of the byte, width of a pair of bits
+    figure, axes = canvas(6.6, 4.6, "A shift and a bitwise AND take one weight out of a byte")
+    x, w = 17, 8.6  # left edge of the byte, width of a pair of bits
     for i, code in enumerate(codes):
         left = x + (3 - i) * w
         label(axes, left + w / 2, 40.4, f"weight {i}", GREY, 9.5)
@@ -96,7 +97,7 @@ def packed_byte(codes: Sequence[int] = (1, -1, 0, 1), place: int = 2) -> tuple[F
     rows = (
         (27.2, "plus one, in bits", byte, codes, "right"),
         (18.6, f"shifted: >> {2 * place}", shifted, [*codes[place:], *[None] * place], "right"),
-        (10.2, "masked: & 3", shifted & 3, [codes[place], None, None, None], "right"),
+        (10.2, "kept: & 3", shifted & 3, [codes[place], None, None, None], "right"),
     )
     for y, name, value, owners, side in rows:
         label(axes, x - 2, y + 2.1, name, ha=side)

@@ -1,5 +1,6 @@
-"""Drawings of notebooks 10, 11 and 13: a training step and what it keeps, rotated queries and keys, what is carried
-from token to token, three ways through a text. Each returns the figure and the numbers it shows.
+"""Drawings of notebooks 10, 11 and 13: a training step and what it keeps, a block of p-Spin above one of the
+Transformer, rotated queries and keys, what is carried from token to token, three ways through a text. Each returns the
+figure and the numbers it shows.
 
 Colours beside those of diagram.py: PURPLE is what stays from step to step (or from token to token).
 """
@@ -17,7 +18,7 @@ from ... import costs
 from ...config import Config
 from ...training import recipe
 from . import diagram as d
-from .style import GREY, ORANGE, SKY, styled
+from .style import BLUE, GREY, ORANGE, SKY, styled
 
 MIB, KIB = 2**20, 2**10
 
@@ -73,8 +74,43 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     for step in np.cumsum([0, *phases.values()]):
         d.label(axes, left + width * step / cfg.steps, bottom - 1.4, f"{step:,}", GREY, 9)
     d.label(axes, left + width / 2, bottom - 3.6, "step", size=9.5)
-    d.label(axes, 2, bottom + tall + 3.2, "learning\nrate", size=9.5, ha="left", va="center")
+    d.label(axes, left - 1, bottom + 0.43 * tall, "learning\nrate", size=9.5, ha="right", va="center")
     return figure, mib | {"rates": rates}
+
+
+@styled
+def blocks(cfgs: Mapping[str, Config]) -> tuple[Figure, dict[str, int]]:
+    """A block of "p-spin" and of "transformer", one above the other. -> parameters of a block"""
+    figure, axes = d.canvas(7.4, 3.9, "The same frame around different parts")
+    parts = (
+        ("p-spin", "p-Spin", BLUE, "state space", "product × decay", "attractor", "ternary, fed back"),
+        ("transformer", "Transformer", ORANGE, "attention", "softmax of products", "SwiGLU", "dense, no feedback"),
+    )
+    shown = {}
+    for x, text in ((26.5, "between tokens"), (54.5, "each token alone")):
+        d.label(axes, x, 32.6, text, GREY)
+    for (key, name, colour, *words), y in zip(parts, (18.5, 2.5), strict=True):
+        cfg = cfgs[key]
+        size = costs.footprint(cfg)
+        shown[key] = (size.params - size["embedding"].params - cfg.width) // cfg.layers  # but for the last norm
+        d.label(axes, 1.5, y + 10.2, name, size=11, ha="left", weight="bold")
+        d.label(axes, 1.5, y + 7.6, f"× {cfg.layers} layers", GREY, ha="left")
+        d.label(axes, 1.5, y + 5.2, f"{shown[key]:,}", GREY, 9.5, ha="left")
+        d.label(axes, 1.5, y + 3.1, "parameters each", GREY, 9.5, ha="left")
+        d.arrow(axes, (13.5, y), (73, y))
+        d.label(axes, 14.3, y + 1.6, "$x$", size=12)
+        for left, part, note in zip((17, 45), words[::2], words[1::2], strict=True):
+            d.line(axes, [left, left], [y, y + 5.5])
+            d.arrow(axes, (left, y + 5.5), (left, y + 6.2))
+            d.box(axes, left - 1, y + 6.2, 4, 5.4, "norm", GREY, 8.5)
+            d.arrow(axes, (left + 3, y + 8.9), (left + 5, y + 8.9))
+            d.box(axes, left + 5, y + 5.6, 15, 6.6, f"{part}\n", colour)
+            d.label(axes, left + 12.5, y + 7.3, note, size=9)
+            d.line(axes, [left + 20, left + 22.5, left + 22.5], [y + 8.9, y + 8.9, y + 3])
+            d.arrow(axes, (left + 22.5, y + 3), (left + 22.5, y + 1.2))
+            ring = dict(boxstyle="circle,pad=0.15", fc="white", ec=GREY)
+            d.label(axes, left + 22.5, y, "+", size=11, weight="bold", bbox=ring)
+    return figure, shown
 
 
 @styled
@@ -82,7 +118,9 @@ def rotation(pairs: Sequence[tuple[int, int]], rate: float = 0.3) -> tuple[Figur
     """A key and a query at each pair of positions, as arrows turned by `rate` radians per token. -> their angles"""
     figure, axes = d.canvas(7.2, 3.0, "Move both tokens, and the angle between their arrows stays the same")
     axes.set_aspect("equal")
-    radius, y, shown = 8.5, 13.5, []
+    note = f"both arrows start at 0° and turn by {rate:g} radians per token"
+    d.label(axes, 1.5, 25.6, note, GREY, 9.5, ha="left")
+    radius, y, shown = 8.5, 13.2, []
     for i, positions in enumerate(pairs):
         x, angles = 18 + 36 * i, tuple(rate * t for t in positions)
         shown.append(angles)
@@ -97,7 +135,9 @@ def rotation(pairs: Sequence[tuple[int, int]], rate: float = 0.3) -> tuple[Figur
         middle = sum(angles) / 2
         text = f"{last - first:.0f}°"
         d.label(axes, x + 4.6 * np.cos(middle), y + 4.6 * np.sin(middle), text, size=10, va="center")
-        d.label(axes, x, 2, f"positions {positions[0]} and {positions[1]}: {positions[1] - positions[0]} apart", size=10)
+        d.label(
+            axes, x, 2, f"positions {positions[0]} and {positions[1]}: {positions[1] - positions[0]} apart", size=10
+        )
     return figure, shown
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ... import fixed_points
 from ...attractor import slopes
-from . import CYCLE, GREY, styled
+from . import CYCLE, GREY, ORANGE, styled
 
 
 @styled
@@ -50,15 +50,20 @@ def _series_errors(scale: float, most: int) -> tuple[float, np.ndarray]:
 
 @styled
 def rule(
-    errors: dict[str, np.ndarray], steps: Sequence[int], trained: dict[str, Sequence[float]] | None = None, K: int = 5
+    errors: dict[str, np.ndarray],
+    steps: Sequence[int],
+    trained: dict[str, Sequence[float]] | None = None,
+    K: int = 5,
+    title: str = "The error grows with the radius",
 ) -> Figure:
     """Of what `fixed_points.gradient_errors` gives: error of the implicit gradient over the spectral radius, one line
-    per number of steps, and the rule radius^(K+1), dashed. `trained`: radius and gradient_error of the layers of a
-    model with K steps, as dots in that colour, with their `names` if given."""
+    per number of steps, grey but for K, and the rule radius^(K+1), dashed. `trained`: radius and gradient_error of the
+    layers of a model with K steps, as circles, with their `names` if given."""
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.subplots()
     radius = errors["radius"]
-    for count, colour in zip(steps, CYCLE, strict=False):
+    for count in steps:
+        colour = ORANGE if count == K else "#8A8A8A"
         values = errors["fixed"][:, count - 1]
         axes.semilogy(radius, np.where(values > 1e-13, values, np.nan), "-", lw=2, color=colour)
         axes.semilogy(radius, radius ** (count + 1), "--", lw=1, color=colour)
@@ -68,14 +73,14 @@ def rule(
         axes.annotate(f"K = {count}", (radius[at], values[at]), color=colour, **place)
     if trained is not None:
         points = list(zip(trained["radius"], trained["gradient_error"], strict=True))
-        colour = dict(zip(steps, CYCLE, strict=False)).get(K, "white")
-        axes.semilogy(*zip(*points, strict=True), "o", ms=14, mfc=colour, mew=1.2, color="black", ls="", zorder=4)
+        axes.semilogy(*zip(*points, strict=True), "o", ms=14, mfc=ORANGE, mew=1.2, color="black", ls="", zorder=4)
         for name, point in zip(trained.get("names", map(str, range(len(points)))), points, strict=True):
             inside, _, beside = name.partition(": ")
             axes.annotate(inside, point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
-            place = dict(xytext=(-11, 5), textcoords="offset points", ha="right", va="center", fontsize=9.5)
-            axes.annotate(beside, point, **place)
-        words = f"circles: layers of the\ntrained model, K = {K}"
+            right = beside.startswith("all")  # where there is room
+            place = dict(xytext=(9, -18) if right else (-11, 5), ha="left" if right else "right", va="center")
+            axes.annotate(beside, point, **place, textcoords="offset points", fontsize=9.5)
+        words = f"circles: layers of the\ntrained model at K = {K}\nlines: random layers\ndashed: the rule"
         axes.text(1.04, 2e-8, words + trained.get("note", ""), ha="right", va="bottom", fontsize=9.5)
     axes.axhline(0.001, color=GREY, lw=1, ls=":")
     axes.text(0.01, 0.00085, "a tenth of a per cent", color=GREY, ha="left", va="top", fontsize=9.5)
@@ -85,6 +90,5 @@ def rule(
         ylim=(1e-8, 3),
         xlim=(0, 1.05),
     )
-    title = r"Random layers (lines) stay below the rule $\rho^{K+1}$ (dashed)"
     axes.set_title(title, loc="left", fontsize=12, weight="bold")
     return figure

@@ -3,7 +3,7 @@ shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,9 +19,10 @@ MEMORY = {  # kinds of it; the other colours are for parts of the network
     "moments of AdamW": "#8CC0E0",
     "activations": GREY,
     "rounded copies of ternary weights": GREEN,
-    "temporary, first gradients": "#C8C8C8",
+    "temporary arrays, first gradients": "#C8C8C8",
 }
 LABELS = {"transformer-paper": "our Transformer"}  # of models, where they are not their names
+GOAL = 512  # MiB, of the widget's task
 MOST = 12_000  # the end of a logarithmic axis, with room for a number
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
 
@@ -95,11 +96,11 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
 
 @styled
 def training(
-    step: Mapping[str, tuple[int, int, int, int]], files: Mapping[str, float]
+    step: Mapping[str, tuple[int, int, int, int]], files: Mapping[str, float], measured: Container[str] = ()
 ) -> tuple[Figure, dict[str, dict[str, float]]]:
     """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in.
     step: bytes of the weights, of the activations, of the rounded copies, and what rises above weights and moments.
-    files: MiB."""
+    files: MiB. measured: the models whose step was; the others are estimated."""
     memory = {
         name: dict(zip(MEMORY, (w / MB, 2 * w / MB, a / MB, r / MB, (rise - a - r) / MB), strict=True))
         for name, (w, a, r, rise) in step.items()
@@ -117,7 +118,8 @@ def training(
                     middle = mark / 2 if mark > size / 2 else (mark + size) / 2
                 axes.text(middle, y, f"{size:,.0f}", ha="center", va="center", fontsize=9, color=ink)
             left += size
-        axes.text(left + 15, y, f"{left:,.0f}", va="center", fontsize=10)
+        how = "measured" if name in measured else "estimated"
+        axes.text(left + 15, y, f"{left:,.0f}\n{how}", va="center", fontsize=10)
         axes.plot([files[name]] * 2, [y - 0.58, y + 0.3], color="black", lw=2.5, label=None if y else "the file")
         axes.text(files[name] + 10, y - 0.41, f"file {files[name]:.0f}", fontsize=9, weight="bold")
     axes.set_yticks(range(len(memory)), [LABELS.get(name, name) for name in memory])
@@ -126,16 +128,14 @@ def training(
     ratios = [sum(kinds.values()) / files[name] for name, kinds in memory.items()]
     title = f"Training takes {min(ratios):.0f} to {max(ratios):.0f} times the file"
     figure.suptitle(title, fontsize=12, weight="bold", x=0.02, ha="left")
-    axes.set(
-        xlabel="MiB at the peak of a training step", xlim=(0, 1.14 * max(sum(k.values()) for k in memory.values()))
-    )
+    axes.set(xlabel="MiB at the peak of a training step", xlim=(0, 1.2 * max(sum(k.values()) for k in memory.values())))
     figure.legend(loc="outside lower center", ncols=2)
     return figure, memory
 
 
 def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
-    """The widget of notebook 08: MiB and flops of a network of another vocabulary, width, number of spins and steps;
-    a pale dot where `cfg` itself is."""
+    """The widget of notebook 08: MiB and flops of a network with another context, width, number of spins and steps;
+    a pale dot where `cfg` itself is, a mark at 512 MiB."""
 
     def measure(one: PSpinConfig) -> tuple[dict[str, float], dict[str, float]]:
         table, work = footprint(one), flops(one)
@@ -144,8 +144,8 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
         return memory | {"a training step": step_bytes(one).peak / MB}, parts
 
     @styled
-    def draw(vocabulary: int, D: int, I: int, K: int) -> tuple[Figure, dict[str, str]]:
-        one = cfg.replace(vocab=vocabulary, width=D, inner=I, micro_steps=K)
+    def draw(tokens: int, D: int, I: int, K: int) -> tuple[Figure, dict[str, str]]:
+        one = cfg.replace(context=tokens, width=D, inner=I, micro_steps=K)
         (memory, parts), before = measure(one), measure(cfg)
         times = memory["a training step"] / memory["file, packed"]
         most, total = max(parts, key=lambda part: parts[part]), sum(parts.values())
@@ -169,6 +169,7 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
             axes.set_yticks([])
             axes.set(xlabel=unit, xlim=(low, MOST), ylim=(-2.5, 0.6))
             axes.set_title(title, loc="left", fontsize=11, weight="bold")
+        figure.axes[0].plot([GOAL] * 2, [-2.25, -1.75], "--", color=GREY, lw=1.5)
         return figure, {
             "million parameters": f"{footprint(one).params / 1e6:.1f}",
             "MiB of the file": f"{memory['file, packed']:.1f}",

@@ -66,6 +66,15 @@ def after(runs: Sequence[dict], place: float, unit: str = "text", split: str = r
     return float(np.interp(place, x, np.mean([records.curve(run, split)[1] for run in runs], 0)))
 
 
+def ends(runs: Sequence[dict]) -> tuple[float, float, float]:
+    """Bits per byte, mean over seeds: where the learning rate begins to fall, at the end, and at the end on more text
+    than the sample of the curves."""
+    scores = [run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in runs]
+    plateau = after(runs, cooling(runs[0], "text"))
+    model = runs[0]["config"]["model"]
+    return plateau, after(runs, model["batch"] * model["steps"], "sequences"), float(np.mean(scores))
+
+
 def weigh_the_past(distance: int) -> tuple[LiveFigure, dict[str, float]]:
     """For an Explorer: what two ways of weighing make of the same products of query and key. One token of the past fits
     the query, `distance` tokens back; the products are made up, 1 for it and 0.1 for the others."""
@@ -84,7 +93,7 @@ def weigh_the_past(distance: int) -> tuple[LiveFigure, dict[str, float]]:
     for i, (bars, colour) in enumerate(zip(weights.values(), (BLUE, ORANGE), strict=True)):
         for place, weight in zip(-back, bars, strict=True):
             figure.add_line(i, [place, place], [0, weight], colour if place == -distance else GREY, width=5)
-    return figure, {f"{name}: weight of the token that fits": bars[distance - 1] for name, bars in weights.items()}
+    return figure, {f"{name}: weight of the token that matches": bars[distance - 1] for name, bars in weights.items()}
 
 
 @styled
@@ -95,7 +104,9 @@ def contexts(nats: Mapping[str, np.ndarray], lengths: Sequence[int], size: float
     axis = figure.axes[0].secondary_yaxis("right", functions=(lambda y: y * factor, lambda y: y / factor))
     axis.set_ylabel("bits per byte")
     figure.axes[0].set_xlabel("tokens of context (logarithmic)")
-    figure.axes[0].set_title("p-Spin is ahead with one token; attention gains more from the rest", **TITLE)
+    figure.axes[0].set_title("p-Spin leads at every length; attention gains more from distant tokens", **TITLE)
+    figure.axes[0].annotate("bands: from the lowest to the highest seed", (0.98, 0.68), xycoords="axes fraction",
+                            ha="right", fontsize=9.5, color=GREY)  # fmt: skip
     return capitals(figure), shown
 
 
@@ -133,7 +144,7 @@ def _row(pair: tuple[Network, Network]) -> list[str]:
     ends = [np.mean([run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in one]) for one in runs]
     gap = difference(pair, records.SPLIT)
     width = f" ± {gap.half_width:.3f}" if gap.pairs > 1 else ", one run each"
-    merged = [" and ".join(dict.fromkeys(values)) for values in zip(*settings, strict=True)]
+    merged = [" / ".join(dict.fromkeys(values)) for values in zip(*settings, strict=True)]
     return [*merged, *(f"{end:.3f}" for end in ends), f"{gap.mean:+.3f}{width}"]
 
 
@@ -156,7 +167,7 @@ def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, l
     panel.set_title("bars: 95% intervals, the ones used for verdicts; hollow: one run", fontsize=9.5, color=GREY)
     panel.legend(loc="upper right")
     rows = [[name.replace("\n", " "), *_row(pair)] for name, pair in pairs.items()]
-    return figure, [["bits per byte (p-Spin first)", *COLUMNS], *rows]
+    return figure, [["held-out, bits per byte", *COLUMNS], *rows]
 
 
 @styled
@@ -197,7 +208,7 @@ def alphabets(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[
         line.set(color=colour, linestyle=DASHES[alphabet], label=proper(name))
         band.set_facecolor(colour)
     _mark(panel, runs, unit)
-    panel.legend(fontsize=9.5)
+    panel.legend(fontsize=9.5, title="bands: lowest to highest seed", title_fontsize=9)
     place, bits = level(runs, unit, split)
     lowest = [name for name in bits if bits[name] < min(bits.values()) + HARDLY]
     shared = {name.partition(", ")[2] for name in lowest}

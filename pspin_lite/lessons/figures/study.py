@@ -126,6 +126,7 @@ PAIR = ("p-Spin, batch 1", "Transformer, batch 64")  # the paper's comparison
 
 
 CLOSE = 0.02  # bits per byte: what README's figure calls a difference
+ROOM = 0.1  # bits per byte: what a number beside its dots takes up there
 
 
 def _finding(alphabet: str, shown: Mapping[str, np.ndarray]) -> str:
@@ -160,12 +161,14 @@ def front(
         for row, bits in enumerate(reversed(shown[alphabet].values())):
             where = dict(textcoords="offset points", va="center", fontsize=10)
             where["bbox"] = dict(fc="white", ec="none", pad=1)  # above the line of what counting reaches
-            panel.annotate(f"{bits.mean():.3f}", (bits.max(), row), (10, 0), **where)
+            beside = counting.get(alphabet, bits.max()) - bits.max()  # the line, as far right of the dots
+            end, offset, where["ha"] = (bits.min(), -10, "right") if 0 < beside < ROOM else (bits.max(), 10, "left")
+            panel.annotate(f"{bits.mean():.3f}", (end, row), (offset, 0), **where)
         panel.set_ylim(-0.6, len(arms) - 0.4)
         panel.set_title(_finding(alphabet, shown[alphabet]), loc="left", fontsize=12, weight="bold")
         if alphabet in counting:
             panel.axvline(counting[alphabet], color=GREY, linestyle="--", linewidth=1.2)
-            text = f"a table that counts\nthe text of batch 1: {counting[alphabet]:.2f}"
+            text = f"counts of the text\nthat batch 1 reads: {counting[alphabet]:.2f}"
             where = dict(textcoords="offset points", ha="right", va="center", fontsize=9.5)
             panel.annotate(text, (counting[alphabet], 0), (-4, 0), color=GREY, **where)
     panels[0].text(0.99, 0.95, note, transform=panels[0].transAxes, ha="right", va="top", color=GREY)

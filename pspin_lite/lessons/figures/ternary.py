@@ -12,14 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from ...costs import Footprint
 from .diagram import INK, MINUS, PLUS
-from .style import BLUE, CYCLE, GREEN, GREY, RED, styled
+from .style import BLUE, GREEN, GREY, PURPLE, RED, styled
 
 RANGE = 4.0  # how far histograms reach, in units of mean |w|
 BINS = np.linspace(-RANGE, RANGE, 81)
 ZERO = "#8A8A8A"  # darker than diagram.py's: it is text here too
 BECOMES = ((-1, MINUS, "becomes −s"), (0, ZERO, "becomes 0"), (1, PLUS, "becomes s"))
 KEYS = (*((f"■ {name}", colour) for _, colour, name in BECOMES), ("▲ −s, 0 and s", "black"))  # of the widget
+WAYS = (PURPLE, GREEN)  # rounded afterwards, trained with rounding: blue and orange are codes
 LINES = (("━ this scale", BLUE), ("━ best scale", GREEN), ("● you are here", RED))
 Numbers = float | np.ndarray
 
@@ -65,18 +67,34 @@ def entropy(zeros: float) -> float:
     return float(-(shares * np.log2(shares)).sum()) + 0.0
 
 
+PARTS = {"ternary MLP": BLUE, "embedding": "#8A8A8A", "state space": "#CFCFCF"}
+
+
 @styled
-def weights(w: ArrayLike) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Histogram of weights, coloured by what they are rounded to; the three values are marked."""
-    sample = Sample(w)
-    figure = Figure(figsize=(7.0, 3.2), layout="constrained")
-    axes = figure.subplots()
-    zeros = 1 - sample.kept(0.5)[0]
-    _histogram(axes, sample, 0.5, 1.0)
-    axes.set(xlabel="weight / mean |w|", ylabel="density")
-    _title(axes, f"{100 * zeros:.0f}% of the weights become 0, the rest −s or s")
-    axes.legend()
-    return figure, {"density": sample.density, "zeros": zeros}
+def sizes(models: Mapping[str, Footprint]) -> tuple[Figure, dict[str, np.ndarray]]:
+    """MiB of each part of some models, end to end: above as without rounding, below packed. Arrays: MiB of the parts,
+    in the order of PARTS, [2, parts]."""
+    figure = Figure(figsize=(7.0, 3.2))
+    axes = figure.add_axes((0.28, 0.27, 0.68, 0.6))
+    names, places, shown = [], [], {}
+    for i, (name, model) in enumerate(models.items()):
+        rows = {row.name: row for row in model.rows}
+        bits = np.array([[getattr(rows[part], kind) for part in PARTS] for kind in ("uncompressed_bits", "bits")])
+        shown[name] = bits * [rows[part].params for part in PARTS] / 8 / 2**20
+        for j, values in enumerate(shown[name]):
+            y, left = -2.7 * i - j, 0.0
+            for value, (part, colour) in zip(values, PARTS.items(), strict=True):
+                axes.barh(y, value, 0.8, left, color=colour, label=part if i == j == 0 else None)
+                left += value
+            axes.text(left + 2, y, f"{left:.0f}", va="center", fontsize=10)
+            names.append(f"{name}, {'ternary' if j else 'unrounded'}")
+            places.append(y)
+    axes.set_yticks(places, names)
+    axes.set(xlabel="MiB", xlim=(0, 180))
+    axes.grid(axis="y", visible=False)
+    figure.text(0.02, 0.93, "Only the blue part shrinks by 8", fontsize=12, weight="bold")
+    figure.legend(loc="lower center", ncols=3, fontsize=9.5, handlelength=1)
+    return figure, shown
 
 
 def _title(axes, text: str) -> None:
@@ -105,7 +123,7 @@ def race(errors: Mapping[str, Mapping[str, ArrayLike]]) -> tuple[Figure, dict[st
     for axes, (task, ways) in zip(panels, errors.items(), strict=True):
         for i, (way, values) in enumerate(ways.items()):
             values = shown[f"{task}: {way}"] = np.asarray(values)
-            colour, y = CYCLE[i], len(ways) - 1 - i
+            colour, y = WAYS[i], len(ways) - 1 - i
             for column, lift in ((0, 0.16), (1, -0.16)):
                 face = colour if column == 0 else "white"
                 axes.plot(values[:, column], [y + lift] * len(values), "o", color=colour, mfc=face, ms=6)
@@ -119,17 +137,17 @@ def race(errors: Mapping[str, Mapping[str, ArrayLike]]) -> tuple[Figure, dict[st
 
 @styled
 def latent(dense: ArrayLike, hidden: ArrayLike) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Trained weights, dense and behind the rounding, in units of their mean magnitude."""
-    shown = {"dense": Sample(dense).density, "straight-through": Sample(hidden).density}
+    """Trained weights, in full precision and behind the rounding, in units of their mean magnitude."""
+    shown = {"full precision": Sample(dense).density, "hidden, trained with rounding": Sample(hidden).density}
     figure = Figure(figsize=(7.0, 3.0), layout="constrained")
     axes = figure.subplots()
-    for (name, density), colour in zip(shown.items(), CYCLE[:2], strict=True):
+    for (name, density), colour in zip(shown.items(), WAYS, strict=True):
         axes.stairs(density, BINS, color=colour, lw=1.8, label=name)
     for border in (-0.5, 0.5):
         axes.axvline(border, color="black", ls=":", label="rounding threshold" if border < 0 else None)
     axes.set(xlabel="weight / mean |w|", ylabel="density", xlim=(-RANGE, RANGE), ylim=(0, None))
     _title(axes, "Hidden weights pile up at the rounding thresholds")
-    axes.legend()
+    axes.legend(fontsize=9.5)
     return figure, shown
 
 

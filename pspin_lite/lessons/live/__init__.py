@@ -3,8 +3,9 @@
     markup(draw, controls, alt, still)   -> HTML: the live form, if `draw` has one, and the still picture
 
 core.js draws sliders, panels and numbers; two_spins.js, decay.js, memory.js and ternary.js hold formulas that exist in
-Python too, and tests hold them equal. Everything else, constants, panels, random starts, the names of numbers, comes from Python
-as JSON. A draw function without a form, but with few states, is drawn beforehand, state by state ("frames").
+Python too, and tests hold them equal. Everything else, constants, panels, random starts, the names of numbers, comes
+from Python as JSON. A draw function without a form, but with few states, is drawn beforehand, state by state
+("frames").
 
 Where scripts do not run, on GitHub or in a notebook that JupyterLab does not trust, the still picture is seen. Where a
 widget of ipywidgets runs, live.css hides both.

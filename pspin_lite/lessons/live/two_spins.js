@@ -67,7 +67,7 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   const points = distinct(found, 1e-3).map(y => ({ y, attracts: radius(jacobian(y)) < 1 }));
 
   // The picture
-  const { blue, orange, green, sky } = spec.colours, lines = [], texts = [];
+  const { blue, orange, green, purple, sky } = spec.colours, lines = [], texts = [];
   const draw = (panel, x, y, colour, how = {}) => lines.push({ panel, x, y, colour, ...how });
   const log = values => values.map(v => (v > 1e-9 ? Math.log10(v) : NaN));
   const count = n => Array.from({ length: n }, (_, i) => i);
@@ -89,7 +89,7 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   });
   const follow = y => count(K).reduce(way => [...way, step(way.at(-1))], [y]);
   const draws = (way, colour, how) => draw(0, way.map(y => y[0]), way.map(y => y[1]), colour, how);
-  spec.corners.forEach(corner => draws(follow(corner), spec.grey, { width: 0.7, opacity: 0.8 }));
+  spec.corners.forEach(corner => draws(follow(corner), purple, { width: 1, opacity: 0.8 }));
   draws(follow(start), green, { dot: 1.8, width: 1.5 });
   points.forEach(({ y, attracts }) => draws([y], "black", { width: 0, dot: 3.5, filled: attracts }));
   draw(1, count(SHOWN).map(k => k + 1), log(residual), blue, { width: 1.2 });
@@ -97,7 +97,7 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   texts.push({ panel: 1, x: K < SHOWN ? K + 0.8 : K - 0.8, y: 1, text: "K", colour: spec.grey });
 
   const [[a, b], [c, d]] = coupling, rho = radius(jacobian(end));
-  return { panels: spec.panels, lines, texts, numbers: [
+  return { panels: [spec.panels[0], { ...spec.panels[1], title: verdict }], lines, texts, numbers: [
     `${points.length}, ${points.filter(p => p.attracts).length} attract`, // fixed points
     Number.isFinite(rho) ? rho : "not found", // spectral radius
     (Math.hypot(a + d, b - c) + Math.hypot(a - d, b + c)) / 2, // Lipschitz bound: the largest singular value

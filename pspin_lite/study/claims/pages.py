@@ -27,9 +27,11 @@ from ...lessons import figures, probes
 from ...lessons.figures import study as figures_study
 from ...training import load
 from .. import jobs, networks, paper_size, records
+from ..questions import answers
 from ..questions import page as second_study
 from . import paper_numbers
 from .ledger import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
+from .verdict import FORMER, HOLDS, NOT_SEEN, PART, REFUTED, UNDECIDED
 
 PICTURE = ROOT / "docs" / "results.svg"
 BEGIN, END = "<!-- rendered: {} -->", "<!-- end: {} -->"
@@ -43,6 +45,7 @@ ENDS = {  # network and batch size -> name in the figure
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")
+KIND = ((FORMER, REFUTED, NOT_SEEN), (UNDECIDED,), (PART,), (HOLDS,))  # verdicts, from harsh to kind
 
 
 def texts(part: str) -> list[dict]:
@@ -81,10 +84,26 @@ def verdicts() -> str:
 
 
 def changed() -> str:
-    """README's limit: how many verdicts rest on a criterion that was changed."""
-    after = sum(bool(claim.earlier_verdict) for claim in claims())
-    says = f"We changed some criteria after seeing results; {after} of {len(claims())} verdicts would otherwise differ."
-    return f"- {says} [Each change is listed](docs/criteria.md)."
+    """README's caveat: how many verdicts rest on a criterion that was changed, and in whose favour."""
+    after, stored = [claim for claim in claims() if claim.earlier_verdict], results()
+    rank = {verdict: place for place, same in enumerate(KIND) for verdict in same}
+    steps = [(rank.get(claim.earlier_verdict), rank.get(stored[claim.id].verdict)) for claim in after]
+    told = [now - before for before, now in steps if before is not None and now is not None]
+    harsher, kinder = sum(step < 0 for step in told), sum(step > 0 for step in told)
+    says = f"Criteria changed after results moved {len(after)} of {len(claims())} verdicts:"
+    return f"{says} {harsher} became harsher, {kinder} kinder ([each change](docs/criteria.md))."
+
+
+def sequel() -> str:
+    """README's sentence about the second study, with one finding as long as its verdict is that of the text."""
+    rows = {row.key: row for row in answers.answers()}
+    says = "Why, and what would help: the [second study](docs/second_study.md)."
+    for text in texts("sequel"):
+        if all(rows[key].verdict in needed for key, needed in text["needs"].items()):
+            gaps = {key: SimpleNamespace(gap=rows[key].values[0][0].mean, width=rows[key].values[0][0].half_width)
+                    for key in text["needs"]}  # fmt: skip
+            says += " " + text["says"].format(second=gaps, **values())
+    return says
 
 
 def selection() -> str:
@@ -188,7 +207,7 @@ def _time(seconds: float) -> str:
 
 
 PAGES: dict[str, tuple[Callable[[], str], ...]] = {
-    "README.md": (answer, verdicts, changed),
+    "README.md": (answer, verdicts, changed, sequel),
     "docs/results.md": (selection, tally, findings),
     "docs/training.md": (expected, paper_sizes, machines),
     "docs/second_study.md": second_study.PARTS,

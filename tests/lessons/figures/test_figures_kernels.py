@@ -13,7 +13,8 @@ def test_intensity_is_flops_over_bytes():
     assert np.allclose(line, [2 * 64**3 / (4 * (2 * 64**3 / side + 64**2)) for side in (16, 32)])
     (axes,) = figure.axes
     assert axes.lines[1].get_ydata() == [3.0]
-    assert axes.lines[2].get_ydata()[0] == 6
+    assert axes.lines[2].get_ydata()[-1] == 32 / 4, "what large matrices would give"
+    assert axes.lines[3].get_ydata()[0] == 6
     assert axes.get_title(loc="left") == "Tiles of 32 reach 6.0 flops per byte"
 
 

@@ -38,18 +38,21 @@ def test_shares_add_up_to_a_hundred():
 
 def test_training_is_compared_with_the_file():
     step = {"a": (10 * 2**20, 5 * 2**20, 2**20, 7 * 2**20), "b": (2**20, 3 * 2**20, 0, 7 * 2**20)}
-    figure, memory = draw.training(step, {"a": 4.0, "b": 5.0})
+    figure, memory = draw.training(step, {"a": 4.0, "b": 5.0}, measured=["b"])
     assert list(memory["a"].values()) == [10, 20, 5, 1, 1], "weights, moments, activations, copies, the rest"
     assert figure.get_suptitle() == "Training takes 2 to 9 times the file"
-    assert [text.get_text() for text in figure.axes[0].texts] == ["37", "file 4", "10", "file 5"], (
-        "totals, and the files"
-    )
+    assert [text.get_text() for text in figure.axes[0].texts] == [
+        "37\nestimated",
+        "file 4",
+        "10\nmeasured",
+        "file 5",
+    ]
     assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [4, 5]
 
 
 def test_the_widget_knows_the_paper_s_byte_model():
     state = draw.budgets(ps.preset("byte-paper"))
-    figure, numbers = state(vocabulary=256, D=704, I=2048, K=5)
+    figure, numbers = state(tokens=2048, D=704, I=2048, K=5)
     assert numbers["million parameters"] == "61.0"
     assert numbers["MiB of the file"] == "41.4"
     assert numbers["training / file"] == "36 times"
@@ -60,12 +63,16 @@ def test_the_widget_knows_the_paper_s_byte_model():
         "Training takes 36 times the file",
         "Attractor: 94% of the computation",
     ]
-    still, _ = state(vocabulary=256, D=704, I=2048, K=20)
+    still, _ = state(tokens=2048, D=704, I=2048, K=20)
     same, more = ([text.get_text() for text in axes.texts] for axes in still.axes)
     assert same == memory
     assert more != arithmetic, "K changes the computation alone"
     pale, dot = (line.get_xdata()[0] for line in still.axes[1].lines[2:4])
     assert pale == pytest.approx(370, abs=0.5), "where the byte model was"
     assert dot > 1300
-    for axes in state(vocabulary=49152, D=704, I=2048, K=20)[0].axes:
+    shorter, numbers = state(tokens=512, D=352, I=1408, K=5)
+    assert shorter.axes[0].texts[-1].get_text() == "462"
+    assert numbers["million parameters"] == "24.4"
+    assert shorter.axes[0].lines[-1].get_xdata().tolist() == [512, 512], "the goal"
+    for axes in still.axes:
         assert max(line.get_xdata().max() for line in axes.lines) < axes.get_xlim()[1] / 5, "room for its number"

@@ -46,10 +46,10 @@ def test_the_past_is_weighed_in_two_ways():
     for figure, numbers in (near, far):
         tops = [line.y[1] for line in figure.lines]
         assert sum(tops[race.PAST :]) == pytest.approx(1), "a softmax"
-        assert max(tops[race.PAST :]) == numbers["attention: weight of the token that fits"]
-    state = "state space: weight of the token that fits"
+        assert max(tops[race.PAST :]) == numbers["attention: weight of the token that matches"]
+    state = "state space: weight of the token that matches"
     assert far[1][state] == pytest.approx(near[1][state] * race.DECAY**18)
-    assert len({numbers["attention: weight of the token that fits"] for _, numbers in (near, far)}) == 1
+    assert len({numbers["attention: weight of the token that matches"] for _, numbers in (near, far)}) == 1
 
 
 def test_contexts_have_bits_per_byte_too():
@@ -84,7 +84,7 @@ def test_a_comparison_says_how_both_were_trained():
     small, large, preset = ("subwords-1", "p-spin"), ("subwords-64", "transformer"), ("presets", "subword-lite")
     figure, (head, three, one) = race.comparisons({"three": (small, large), "one": (preset, preset)})
     row = dict(zip(head, three, strict=True))
-    assert (row["batch"], row["sequences"], row["window"]) == ("1 and 64", "8,000 and 64,000", "128")
+    assert (row["batch"], row["sequences"], row["window"]) == ("1 / 64", "8,000 / 64,000", "128")
     assert row["p-Spin"] == f"{records.mean(records.bits(*small)):.3f}"
     values = ledger.results()["eight-times"].values
     assert row["difference"] == f"{values['gap']:+.3f} ± {values['width']:.3f}", "the interval of the verdict"
@@ -108,3 +108,11 @@ def test_an_explorer_compares_alphabets_and_batches():
 def test_a_configuration_is_that_of_the_runs():
     made = records.read("subwords-1/p-spin/seed-1")["config"]["model"]
     assert race.config(("subwords-1", "p-spin")).layers == made["layers"]
+
+
+def test_ends_are_on_the_sample_and_on_the_full_text():
+    first = runs("subwords-1")
+    plateau, sample, full = race.ends(first)
+    assert plateau == race.after(first, 7000, "sequences")
+    assert sample == pytest.approx(sum(records.curve(run)[1][-1] for run in first) / len(first))
+    assert full == pytest.approx(records.mean(records.bits("subwords-1", "p-spin")))

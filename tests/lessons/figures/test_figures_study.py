@@ -69,8 +69,10 @@ def test_the_front_has_a_row_for_each_network():
     assert [text.get_text() for text in upper.texts] == ["1.500", "a note"]
     *ends, counting = lower.texts
     assert [(text.get_text(), text.xy[1]) for text in ends] == [("3.000", 0), ("2.050", 1)]
-    assert counting.get_text().strip().endswith("batch 1: 1.90")
+    assert counting.get_text().strip().endswith("batch 1 reads: 1.90")
     assert lower.get_title("left") == "With bytes"
+    left = draw.front({"bytes": {"near": {1: 1.85}, "far": {1: 2.5}}}, "", {"bytes": 1.9})[0].axes[0].texts
+    assert [text.get_ha() for text in left[:2]] == ["left", "right"], "a number does not cross the line"
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,20 @@ def test_entropy():
 
 
 def test_histogram_is_a_density(normal):
-    _, shown = draw.weights(normal)
     inside = (normal.abs() < draw.RANGE * normal.abs().mean()).double().mean().item()
-    assert (shown["density"] * np.diff(draw.BINS)).sum() == pytest.approx(inside, abs=1e-4)
-    assert shown["zeros"] == pytest.approx(0.31, abs=0.005)
     _, shown = draw.latent(normal, 2 * normal)
-    assert np.allclose(shown["dense"], shown["straight-through"]), "units of mean |w|"
+    dense, hidden = shown.values()
+    assert (dense * np.diff(draw.BINS)).sum() == pytest.approx(inside, abs=1e-4)
+    assert np.allclose(dense, hidden), "units of mean |w|"
+
+
+def test_bars_have_the_sizes_of_the_footprint():
+    model = ps.footprint(ps.preset("byte-paper"))
+    _, shown = draw.sizes({"byte": model})
+    before, packed = shown["byte"]
+    assert before.sum() == pytest.approx(model.uncompressed_mb)
+    assert packed.sum() == pytest.approx(model.mb)
+    assert before[0] == 8 * packed[0], "the ternary part"
 
 
 def test_lines_are_what_was_given():

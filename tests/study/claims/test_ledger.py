@@ -51,7 +51,7 @@ SETTINGS = {  # numbers in the words of a measurement that are none of its value
     "reserved": {"256"},
     "chaotic": {"99", "0"},
     "others-unstable": {"0"},
-    "lipschitz": {"200"},
+    "lipschitz": {"200", "05"},  # and a notebook
     "energy": {"20"},
     "contracts": {"400"},
     "recurrence": {"2", "10"},

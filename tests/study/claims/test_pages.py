@@ -62,7 +62,8 @@ def test_numbers_beside_the_rendered_parts_are_settings(page):
     settings += [preset(name).context for name in ("byte-lite", "subword-lite")] + [preset("byte-lite").micro_steps]
     allowed = {f"{x:,}" for x in settings}
     allowed |= {"3.11"}  # of Python
-    allowed |= {"236"} if page == "README.md" else {"2010"} if page == "docs/training.md" else set()  # years
+    others = {"README.md": {"236", "100", "10"}, "docs/training.md": {"2010"}}  # years, an A100, a notebook
+    allowed |= others.get(page, set())
     numbers = set(NUMBER.findall(text))
     assert numbers <= allowed
     expected = {"README.md": {"3.11"}, "docs/results.md": {"8,000", "131,072"}, "docs/training.md": {"32,768"}}
@@ -79,7 +80,7 @@ def test_the_networks_are_those_of_the_study():
     assert len(networks.GROUPS["continual"]) == 4 * 3
 
 
-@pytest.mark.parametrize("part", ["answer", "findings", *SUMMARIES])
+@pytest.mark.parametrize("part", ["answer", "findings", "sequel", *SUMMARIES])
 def test_no_number_in_a_text_but_measured_ones(part):
     for text in pages.texts(part):
         rest = re.sub(r"\{[^}]*\}", "", " ".join(templates(text)))
@@ -99,6 +100,23 @@ def test_texts_rest_on_verdicts(monkeypatch, part):
     other = {name: replace(result, verdict=ledger.UNTESTABLE) for name, result in ledger.results().items()}
     monkeypatch.setattr(pages, "results", lambda: other)
     assert getattr(pages, part)() == ""
+
+
+def test_the_sequel_rests_on_its_answers(monkeypatch):
+    every = pages.answers.answers()
+    [mended] = [row for row in every if row.key == "mended bytes"]
+    assert f"{mended.values[0][0].mean:.3f} ± {mended.values[0][0].half_width:.3f}" in pages.sequel()
+    monkeypatch.setattr(pages.answers, "answers", lambda: [replace(mended, verdict="yes")])
+    assert "±" not in pages.sequel(), "the finding is gone when the answer is another"
+    assert "docs/second_study.md" in pages.sequel()
+
+
+def test_changed_criteria_are_counted():
+    after = [claim for claim in CLAIMS.values() if claim.earlier_verdict]
+    harsher = sum(claim.earlier_verdict == "holds" != ledger.results()[claim.id].verdict for claim in after)
+    words = pages.changed()
+    assert f" {len(after)} of {len(CLAIMS)} verdicts" in words
+    assert int(re.search(r"(\d+) became harsher", words)[1]) >= harsher > 0
 
 
 @pytest.mark.parametrize("part", SUMMARIES)

@@ -84,10 +84,11 @@ def chunk_gradients(
     do_r = load_heads(do, do_strides[1], 0, left, 0, tiles.values, tiles)
     dP = scores(do_r, v_r, tiles)
     M = mask_within(load_line(g, g_strides[1], 0, left, tiles.BC))
-    P = A * M
-    tl.store(inside + flows + t, flow_inside(dP * P, q.dtype.element_ty), mask=t < left)
-    P, dA = as_operand(P, q.dtype.element_ty), as_operand(dP * M, q.dtype.element_ty)
-    to_end = load_sums(lines_n, TO_END, 0, tiles)
+    P, dA = A * M, dP * M
+    passed = flow_inside(dP * P, q.dtype.element_ty)
+    P, dA = as_operand(P, q.dtype.element_ty), as_operand(dA, q.dtype.element_ty)
+    tl.store(inside + flows + t, passed, mask=t < left)
+    to_end, from_start = load_sums(lines_n, TO_END, 0, tiles), load_sums(lines_n, FROM_START, 0, tiles)
     keys: tl.constexpr = tiles.keys
     values: tl.constexpr = tiles.values
     h, dh = h_in + state, dh_out + state
@@ -96,7 +97,6 @@ def chunk_gradients(
     outputs(k, dh, to_end, tl.trans(P), do, do, dv, left, keys, values, tiles, False, False)
     flow = outputs(v, dh, to_end, tl.trans(dA), q, k, dk, left, values, keys, tiles, True, True)
     tl.store(wrote + flows + t, flow, mask=t < left)
-    from_start = load_sums(lines_n, FROM_START, 0, tiles)  # not before: saves registers
     flow = outputs(do, h, from_start, dA, k, q, dq, left, values, keys, tiles, True, True)
     tl.store(read + flows + t, flow, mask=t < left)
 

@@ -52,7 +52,7 @@ def flow_inside(W, dtype: tl.constexpr):
     """[BC,BC] -> [BC]: what passes g_i inside the block, the sum of W over j < i <= c. The first sum is a product with
     a triangle of ones."""
     i = tl.arange(0, W.shape[0])
-    earlier = multiply(as_operand(W, dtype), (i[:, None] < i[None, :]).to(dtype), tl.zeros_like(W))  # [c,i], over j < i
+    earlier = multiply(W, (i[:, None] < i[None, :]).to(dtype), tl.zeros_like(W))  # [c,i], over j < i
     return tl.sum(tl.where(i[:, None] >= i[None, :], earlier, 0.0), 0)
 
 

@@ -66,6 +66,9 @@ def recall(decay: float, d: int, T: int) -> tuple[Figure, dict[str, object]]:
     axes.fill_between([0.9, 110_000], -scatter, scatter, color="#E2E2E2", lw=0)
     axes.plot(ages, cosine, color=BLUE, lw=2)
     axes.plot(ages[-1:], cosine[-1:], "o", color=ORANGE, markersize=7)
+    above = cosine[-1] < 0.7  # where there is room for its name
+    axes.annotate("first token", (ages[-1], cosine[-1]), (0, 10 if above else -10), textcoords="offset points",
+                  color=ORANGE, ha="right", va="bottom" if above else "top")  # fmt: skip
     axes.set_xscale("log")
     axes.set_xticks(list(TICKS), list(TICKS.values()))
     axes.minorticks_off()
@@ -133,7 +136,7 @@ def times(
     for values, colour in ((time, ORANGE), (arithmetic, BLUE)):
         axes.loglog(chunks, values, "o-", color=colour)
     axes.text(1.15 * chunks[1], 1.1 * time[1], "time, as measured", color=ORANGE, va="bottom")
-    axes.text(chunks[0], 3.2, "dashed:\nnumber of\nchunks", color=ORANGE, va="center")
+    axes.text(chunks[0], 3.0, "dashed:\nnumber of\nchunks,\nscaled", color=ORANGE, va="center")
     axes.text(chunks[0], 1.15, "flops, as counted", color=BLUE, va="bottom")
     axes.set_xticks(chunks, [str(C) for C in chunks])
     ticks = [n for n in (1, 2, 5, 10, 20, 50, 100) if n < 2 * max(time.max(), arithmetic.max())]

@@ -47,6 +47,7 @@ bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
 both = ("p-spin", "transformer")
 four = {f"{one}, {name}": list(records.seeds(f"{name}-1", one).values()) for name in ("bytes", "subwords")
         for one in both}
+at = {name: race.after(seeds, 0.8) for name, seeds in four.items()}
 large_batch = list(records.seeds("subwords-64", "transformer").values())""",
     "13_continual_learning": """import numpy as np
 from pspin_lite.study import continual, networks

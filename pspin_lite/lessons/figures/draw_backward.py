@@ -36,8 +36,8 @@ TENSORS = {  # name -> how it is written, its colour
     "do": (r"$\partial o$", BACKWARD),
     "h": ("$h$", STATE),
     "hT": (r"$h^\top$", STATE),
-    "dh": (r"$\partial h$", STATE),
-    "dhT": (r"$\partial h^\top$", STATE),
+    "dh": (r"$\partial h_{\mathrm{end}}$", STATE),
+    "dhT": (r"$\partial h_{\mathrm{end}}^\top$", STATE),
 }
 USES = {  # result -> as q, as k, as v, as h
     "o": ("q", "k", "v", "h"),
@@ -70,9 +70,9 @@ def four_uses(chunks: int = 3) -> tuple[Figure, dict[str, tuple[str, ...]]]:
                 pair = (ends[i - 1] + 2.3, y), (x - 2.3, y)
                 arrow(axes, *(pair[::-1] if reverse else pair), STATE, width=2)
         text, colour = TENSORS[state]
-        far, near = (62.0, ends[-1] + 2.3) if reverse else (30.0, ends[0] - 2.3)
-        label(axes, far, y, text, colour, 12)
-        arrow(axes, (far + (-2.2 if reverse else 1.6), y), (near, y), STATE, width=2)
+        far, near = (61.7, ends[-1] + 2.3) if reverse else (30.0, ends[0] - 2.3)
+        label(axes, far, y, text, colour, 11 if reverse else 12)
+        arrow(axes, (far + (-2.6 if reverse else 1.6), y), (near, y), STATE, width=2)
         if result == "o":
             arrow(axes, (ends[-1] + 2.3, y), (59.2, y), STATE, width=2)
             label(axes, 61.7, y, "$h$ at\nend", STATE, 9)

@@ -142,7 +142,7 @@ def steps_taken(
     counts: Mapping[str, np.ndarray], tile: int, cap: int, unsettled: Mapping[str, np.ndarray] | None = None
 ) -> tuple[Figure, dict[str, float]]:
     """Steps of each token, a row per layer, darker with more; a dot for those that have not settled at the end. Returns
-    the per cent of all steps that are saved, counted by tokens, and by tiles, which run as long as their slowest."""
+    the per cent of all steps that are saved, counted per token, and per tile, which run as long as their slowest."""
     rows = np.array(list(counts.values()))
     slowest = rows.reshape(len(rows), -1, tile).max(2)
     figure = Figure(figsize=(7.2, 0.55 * len(rows) + 1.5))
@@ -167,6 +167,6 @@ def steps_taken(
     axes.set_yticks(-np.arange(len(rows)), list(counts))
     axes.grid(False)
     saved = {"tokens": 100 - 100 * rows.mean() / cap, "tiles": 100 - 100 * slowest.mean() / cap}
-    title = f"Stopping early saves {saved['tokens']:.0f}% of the steps by tokens, {saved['tiles']:.0f}% by tiles"
+    title = f"Stopping early saves {saved['tokens']:.1f}% of the steps per token, {saved['tiles']:.1f}% per tile"
     figure.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
     return figure, saved

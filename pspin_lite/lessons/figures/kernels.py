@@ -26,7 +26,7 @@ def intensity(sizes: Sequence[int], counted: Mapping[int, float], m: int, ridge:
     axes.plot(sides, sides / 4, color=GREY, ls=":", zorder=0)
     axes.text(0.6 * sides[-1], 0.19 * sides[-1], "a quarter of the side", color=GREY, ha="right", fontsize=10)
     axes.axhline(ridge, color=RED, ls="--")
-    axes.text(sides[0], 1.04 * ridge, f"below {ridge:.1f} an A100 waits", color=RED, fontsize=10)
+    axes.text(sides[0], 1.04 * ridge, f"below {ridge:.1f} an A100 waits, if no cache helps", color=RED, fontsize=10)
     axes.text(sides[-1], 1, "line: predicted\ndots: counted", color=BLUE, ha="right")
     enough = [size for size, value in zip(sizes, line, strict=True) if value >= ridge]
     title = f"Tiles of {enough[0]} reach" if enough else "No tile reaches"

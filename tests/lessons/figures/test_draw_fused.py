@@ -74,5 +74,5 @@ def test_a_tile_takes_as_long_as_its_slowest_token():
     assert saved == {"tokens": 37.5, "tiles": 31.25}
     assert len(figure.axes[0].patches) == 8 + 4, "a cell per token and layer, and the key"
     assert [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"] == [-1], "not settled"
-    assert figure.get_suptitle() == "Stopping early saves 38% of the steps by tokens, 31% by tiles"
+    assert figure.get_suptitle() == "Stopping early saves 37.5% of the steps per token, 31.2% per tile"
     assert "1.2 per token,\n1.5 per tile" in [text.get_text() for text in figure.axes[0].texts]

@@ -279,8 +279,8 @@ BUGS = {
     "state not carried, walking": ("chunk.py", "h = [x * kept for x in h]", "h = [x * 0.0 for x in h]"),
     "state not kept, parallel": (
         "chunk_parallel.py",
-        "(bh * N + n) * d * d, h,",
-        "bh * N * d * d, h,",
+        "(bh * N + n) * d * d, kept,",
+        "bh * N * d * d, kept,",
     ),
     "state never decays": ("chunk.py", "return tl.exp(tl.load(lines[0]", "return tl.exp(0 * tl.load(lines[0]"),
     "no decay in dg": ("chunk_gradients.py", "flow_inside(dP * P,", "flow_inside(dP * A,"),

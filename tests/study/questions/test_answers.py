@@ -414,10 +414,11 @@ def test_where_the_short_runs_end(folder):
 
 
 def test_the_stored_p_spin_is_that_of_the_first_study():
-    """Its runs were repeated for what records keep in addition, and are the same to the last bit."""
+    """Its runs were repeated for what records keep in addition. Processors differ in the last bits of a sum."""
     for n, run in records.seeds("living-bytes", "p-spin").items():
         first = records.read(f"bytes-1/p-spin/seed-{n}")["summary"]
-        assert run["summary"]["validation"] == first["validation"]
+        for split, result in run["summary"]["validation"].items():
+            assert result == pytest.approx(first["validation"][split], rel=1e-6)
 
 
 def test_sections_are_refused_by_name():

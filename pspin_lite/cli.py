@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     kernels = commands.add_parser("kernels", help="every Triton kernel compiled for three GPUs that need not be here")
     kernels.add_argument("--compare-fla", action="store_true", help="flash-linear-attention's kernels beside ours")
     kernels.add_argument("--only", choices=PARTS, help="one part alone")
-    kernels.add_argument("--executed", action="store_true", help="executed by the emulator and counted (half an hour)")
+    kernels.add_argument("--executed", action="store_true", help="executed by the emulator and counted (15 minutes)")
     kernels.add_argument("--write", action="store_true", help="with --executed: write the record and docs/emulator.md")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")

@@ -1,4 +1,4 @@
-"""What the emulator counted at the paper's shapes: run (a quarter of an hour), kept as a record, printed, and written as
+"""What the emulator counted at the paper's shapes: run (15 minutes), kept as a record, printed, and written as
 tables into docs/emulator.md. `executed.py` says how it is measured."""
 
 from __future__ import annotations

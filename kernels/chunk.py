@@ -62,6 +62,20 @@ def head_of(x, strides, b, head, tiles: tl.constexpr):
 
 
 @triton.jit
+def chunk_of(x, strides, b, head, t0, tiles: tl.constexpr):
+    """The same for the chunk that begins with token t0."""
+    return head_of(x, strides, b, head, tiles) + t0 * strides[1]
+
+
+@triton.jit
+def this_chunk(T, H, tiles: tl.constexpr):
+    """Of a program for each chunk of each head: chunk n, head bh = (b, head), its first token, `left`."""
+    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    t0 = tl.cast(n, tl.int64) * tiles.C  # a sequence may have more than 2^31 numbers
+    return n, bh, bh // H, bh % H, t0, (T - t0).to(tl.int32)
+
+
+@triton.jit
 def load_rows(x, stride, first, left, column, W: tl.constexpr, tiles: tl.constexpr, KEEP: tl.constexpr = ""):
     """Rows first.., columns column.. of a head -> [BC,W]; zero past the sequence and the width."""
     each: tl.constexpr = tiles.each
@@ -136,10 +150,8 @@ def sum_decays(g, lines, g_strides, T, H, N, tiles: tl.constexpr):
     FROM_START  g_0 + ... + g_c over the chunk       HEAD  the same over c's block only
     TO_END      g_{c+1} + ... + g_last of the chunk  TAIL  the same over c's block only
     """
-    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    t0 = tl.cast(n, tl.int64) * tiles.C
-    left = (T - t0).to(tl.int32)
-    g += bh // H * g_strides[0] + bh % H * g_strides[2] + t0 * g_strides[1]
+    _, bh, b, head, t0, left = this_chunk(T, H, tiles)
+    g += b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
     lines += bh * N * tiles.C + t0
     size = tl.num_programs(1).to(tl.int64) * N * tiles.C
     c = tl.arange(0, tiles.C)

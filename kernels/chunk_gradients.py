@@ -35,7 +35,7 @@ from .chunk import (
     TO_END,
     as_operand,
     carry,
-    head_of,
+    chunk_of,
     load_heads,
     load_line,
     load_state,
@@ -43,6 +43,7 @@ from .chunk import (
     mask_within,
     multiply,
     scores,
+    this_chunk,
 )
 from .chunk_parallel import outputs
 
@@ -64,14 +65,12 @@ def chunk_gradients(
 ):
     # fmt: on
     """One program: dq, dk and dv of chunk n, head bh, and the flows that dg consists of."""
-    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    b, head, d = bh // H, bh % H, tiles.d
-    t0 = tl.cast(n, tl.int64) * tiles.C
-    left = (T - t0).to(tl.int32)
-    q = head_of(q, q_strides, b, head, tiles) + t0 * q_strides[1]
-    k = head_of(k, k_strides, b, head, tiles) + t0 * k_strides[1]
-    v = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]
-    do = head_of(do, do_strides, b, head, tiles) + t0 * do_strides[1]
+    n, bh, b, head, t0, left = this_chunk(T, H, tiles)
+    d = tiles.d
+    q = chunk_of(q, q_strides, b, head, t0, tiles)
+    k = chunk_of(k, k_strides, b, head, t0, tiles)
+    v = chunk_of(v, v_strides, b, head, t0, tiles)
+    do = chunk_of(do, do_strides, b, head, t0, tiles)
     g += b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
     lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(1).to(tl.int64) * N * tiles.C)
     state, place, flows = (bh * N + n) * d * d, ((b * T + t0) * H + head) * d, bh * T + t0
@@ -109,13 +108,11 @@ def chunk_gradients(
 @triton.jit
 def decay_gradient(read, wrote, inside, crossed, dg, T, H, N, tiles: tl.constexpr):
     """One program: dg of chunk n, head bh."""
-    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    t0 = tl.cast(n, tl.int64) * tiles.C
-    left = (T - t0).to(tl.int32)
+    n, bh, b, head, t0, left = this_chunk(T, H, tiles)
     flows = bh * T + t0
     i = tl.arange(0, tiles.C)
     gradient = tl.load(crossed + bh * N + n) + load_line(inside + flows, 1, 0, left, tiles.C)
     gradient += tl.cumsum(load_line(read + flows, 1, 0, left, tiles.C), 0, reverse=True)
     before = tl.load(wrote + flows + i - 1, mask=(i > 0) & (i <= left), other=0.0)
     gradient += tl.cumsum(before, 0)
-    tl.store(dg + (bh // H * T + t0 + i) * H + bh % H, gradient, mask=i < left)
+    tl.store(dg + (b * T + t0 + i) * H + head, gradient, mask=i < left)

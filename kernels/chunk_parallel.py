@@ -34,6 +34,7 @@ import triton.language as tl
 from .chunk import (
     FROM_START,
     as_operand,
+    chunk_of,
     chunk_write,
     head_of,
     load_heads,
@@ -47,6 +48,7 @@ from .chunk import (
     state_at,
     store_rows,
     store_state,
+    this_chunk,
 )
 
 
@@ -113,13 +115,11 @@ def chunk_outputs(
 ):
     # fmt: on
     """One program: chunk n, head bh, all columns."""
-    n, bh = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    b, head, d = bh // H, bh % H, tiles.d
-    t0 = tl.cast(n, tl.int64) * tiles.C
-    left = (T - t0).to(tl.int32)
-    q = head_of(q, q_strides, b, head, tiles) + t0 * q_strides[1]
-    k = head_of(k, k_strides, b, head, tiles) + t0 * k_strides[1]
-    v = head_of(v, v_strides, b, head, tiles) + t0 * v_strides[1]
+    n, bh, b, head, t0, left = this_chunk(T, H, tiles)
+    d = tiles.d
+    q = chunk_of(q, q_strides, b, head, t0, tiles)
+    k = chunk_of(k, k_strides, b, head, t0, tiles)
+    v = chunk_of(v, v_strides, b, head, t0, tiles)
     g += b * g_strides[0] + head * g_strides[2] + t0 * g_strides[1]
     o += ((b * T + t0) * H + head) * d  # o is new and contiguous: [B,T,H,d]
     lines_n = (lines + (bh * N + n) * tiles.C, tl.num_programs(1).to(tl.int64) * N * tiles.C)

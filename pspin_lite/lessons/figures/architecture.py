@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -66,76 +67,86 @@ def here(parts: tuple[str, ...]) -> Figure:
 
 @styled
 def architecture() -> Figure:
-    """The network in one picture (the paper's figure 1 is missing): the model, one block, the attractor's loop."""
-    figure, axes = canvas(11, 5.4)
+    """The network in one picture (the paper's figure 1 is missing): the model, one block, the attractor's loop. It is
+    narrow for its letters, for whoever reads README on a phone."""
+    figure, axes = canvas(5.8, 6.2)
     _model(axes)
-    _block(axes, stream=35)
+    _block(axes, stream=4.3)
     _attractor(axes)
     return figure
 
 
-def _heading(axes: Axes, x: float, text: str, note: str) -> None:
-    label(axes, x, 51.9, text, size=12.5, weight="bold")
-    label(axes, x, 49.2, note, GREY, 9.5)
+def _heading(axes: Axes, x: float, y: float, text: str, note: str) -> None:
+    label(axes, x, y, text, size=13, weight="bold")
+    label(axes, x, y - 3.4, note, GREY, 10.5, linespacing=1.15)
 
 
 def _model(axes: Axes) -> None:
-    """From bottom to top."""
-    _heading(axes, 12, "The model", "tokens in, logits out")
-    box(axes, 3, 3, 18, 5, "tokens", GREY)
-    box(axes, 3, 11, 18, 5, "embedding", PURPLE)
-    box(axes, 3, 19, 18, 9, "block", BLUE)
-    label(axes, 23.5, 21, "× L", BLUE, 12)
-    box(axes, 3, 31, 18, 5, "RMSNorm", GREY)
-    box(axes, 3, 39, 18, 5, "tied head → logits", PURPLE)
-    for bottom, top in ((8, 11), (16, 19), (28, 31), (36, 39)):
-        arrow(axes, (12, bottom), (12, top))
-    line(axes, [3, 2.1, 2.1, 3], [13.5, 13.5, 41.5, 41.5], PURPLE, ":")
-    axes.text(0.95, 23.5, "same matrix", color=PURPLE, fontsize=9.5, rotation=90, ha="center", va="center")
+    """From left to right."""
+    label(axes, 1.5, 60, "The model", size=13, weight="bold", ha="left")
+    label(axes, 14.6, 59.9, "tokens in, logits out", GREY, 10.5, ha="left")
+    parts = (
+        (1.5, 7.4, "tokens", GREY),
+        (11.7, 10.6, "embedding", PURPLE),
+        (25.1, 9.6, "block × $L$", BLUE),
+        (37.5, 9.6, "RMSNorm", GREY),
+        (49.9, 6.6, "head", PURPLE),
+    )
+    for x, width, text, colour in parts:
+        box(axes, x, 50, width, 4.6, text, colour, 11)
+    for (left, width, *_), (right, *_) in pairwise(parts):
+        arrow(axes, (left + width, 52.3), (right, 52.3))
+    line(axes, [17, 17, 53.2, 53.2], [54.6, 56.4, 56.4, 54.6], PURPLE, ":")
+    label(axes, 35.1, 57.6, "same matrix", PURPLE, 10.5)
+    for start, end in ((25.1, 1.2), (34.7, 25.4)):
+        line(axes, [start, end], [50, 46.4], BLUE, ":")
 
 
 def _block(axes: Axes, stream: float) -> None:
-    _heading(axes, 47, "One block", "first between tokens, then each token alone")
-    arrow(axes, (stream, 3), (stream, 45.5))
-    label(axes, stream - 1.4, 4.2, "$x$", size=12)
-    halves = (
-        (9, "gated state space", "$h \\leftarrow e^{g} h + k^{T} v,\\;\\; (q\\,h)\\,W_o^{T}$", ORANGE),
-        (29, "attractor", "$y \\approx$ fixed point, $K$ steps", GREEN),
+    _heading(axes, 13.3, 44.9, "One block", "")
+    arrow(axes, (stream, 1), (stream, 43.9))
+    label(axes, stream - 1.7, 2, "$x$", size=13)
+    halves = (  # lower edge, name, what it works on, steps, colour
+        (3.6, "state space", "between tokens", ["$h \\leftarrow e^{g} h + k^{T} v$", "$o = q\\,h$"], ORANGE),
+        (24.9, "attractor", "each token alone", ["one step, $K$ times"], GREEN),
     )
-    for y, name, note, colour in halves:
-        line(axes, [stream, 42], [y - 2.5, y - 2.5])
-        arrow(axes, (42, y - 2.5), (42, y))
-        box(axes, 37.5, y, 20, 3.6, "RMSNorm", GREY, 9.5)
-        arrow(axes, (47.5, y + 3.6), (47.5, y + 5.6))
-        box(axes, 37.5, y + 5.6, 20, 6.6, f"{name}\n", colour)
-        label(axes, 47.5, y + 7.4, note, size=9.5)
-        line(axes, [47.5, 47.5], [y + 12.2, y + 14])
-        arrow(axes, (47.5, y + 14), (stream + 1, y + 14))
+    for y, name, where, steps, colour in halves:
+        height = 6.8 + 2.5 * len(steps)
+        top = y + 5 + height
+        line(axes, [stream, 10], [y - 1.5, y - 1.5])
+        arrow(axes, (10, y - 1.5), (10, y))
+        box(axes, 7.3, y, 17.6, 3.6, "RMSNorm", GREY, 11)
+        arrow(axes, (16.1, y + 3.6), (16.1, y + 5))
+        box(axes, 7.3, y + 5, 17.6, height, "", colour)
+        label(axes, 16.1, top - 2, name, size=12)
+        label(axes, 16.1, top - 4.5, where, GREY, 10.5)
+        for row, step in enumerate(steps):
+            label(axes, 16.1, top - 7.2 - 2.5 * row, step, size=10.5)
+        line(axes, [16.1, 16.1], [top, top + 1.5])
+        arrow(axes, (16.1, top + 1.5), (stream + 1, top + 1.5))
         ring = dict(boxstyle="circle,pad=0.15", fc="white", ec=GREY)
-        axes.text(stream, y + 14, "+", ha="center", va="center", fontsize=12, weight="bold", bbox=ring)
-    line(axes, [21, 33.2], [28, 46.5], BLUE, ":")
-    line(axes, [21, 33.2], [19, 2.2], BLUE, ":")
+        axes.text(stream, top + 1.5, "+", ha="center", va="center", fontsize=12, weight="bold", bbox=ring)
 
 
 def _attractor(axes: Axes) -> None:
-    _heading(axes, 86, "The attractor", "forward: K steps; backward: needs only the fixed point")
-    box(axes, 66, 4, 18, 5.4, "$z = \\bar x\\,\\widehat{W}_{ext}^{T}$", GREEN)
-    box(axes, 66, 18, 18, 5.4, "$f = z + (\\gamma\\,y)\\,\\widehat{W}_{int}^{T}$", GREEN)
-    box(axes, 66, 31, 18, 5.4, "$y = \\tanh(u)\\;\\sigma(a)$", GREEN)
-    box(axes, 90, 24, 17, 6.6, "$\\gamma\\,y$\nlast spins, damped", SKY, 9.5)
-    box(axes, 66, 41, 18, 4.4, "$y_K\\;W_{down}^{T}$", GREY)
-    arrow(axes, (75, 9.4), (75, 18))
-    arrow(axes, (75, 23.4), (75, 31))
-    label(axes, 76, 27, "$[u\\;|\\;a] = f$", GREY, 9.5, ha="left")
-    arrow(axes, (75, 36.4), (75, 41))
-    line(axes, [84, 98.5], [33.7, 33.7], SKY)
-    arrow(axes, (98.5, 33.7), (98.5, 30.6), SKY)
-    line(axes, [98.5, 98.5], [24, 20.7], SKY)
-    arrow(axes, (98.5, 20.7), (84, 20.7), SKY)
-    label(axes, 100, 35.6, "K times", BLUE, 10.5)
-    label(axes, 76.5, 13.7, "both $\\widehat{W}$: −1, 0 or 1,\ntimes one scale", GREY, 9.5, ha="left")
-    line(axes, [57.5, 64.8], [41.2, 46.5], GREEN, ":")
-    line(axes, [57.5, 64.8], [34.6, 2.6], GREEN, ":")
+    _heading(axes, 42.6, 44.9, "The attractor", "its gradient needs\nonly the fixed point")
+    box(axes, 29.8, 1, 15.8, 5.4, "$z = \\bar x\\,\\widehat{W}_{ext}^{T}$", GREEN, 11.5)
+    box(axes, 29.8, 12.4, 15.8, 5.4, "$f = z + (\\gamma\\,y)\\,\\widehat{W}_{int}^{T}$", GREEN, 11.5)
+    box(axes, 29.8, 23, 15.8, 5.4, "$y = \\tanh(u)\\;\\sigma(a)$", GREEN, 11.5)
+    box(axes, 48, 16.8, 9.2, 7.2, "$\\gamma\\,y$\nlast spins,\ndamped", SKY, 10)
+    box(axes, 29.8, 33.4, 15.8, 5, "$y_K\\;W_{down}^{T}$", GREY, 11.5)
+    arrow(axes, (37.7, 6.4), (37.7, 12.4))
+    arrow(axes, (37.7, 17.8), (37.7, 23))
+    label(axes, 38.5, 20.4, "$[u\\;|\\;a] = f$", GREY, 10.5, ha="left")
+    arrow(axes, (37.7, 28.4), (37.7, 33.4))
+    line(axes, [45.6, 52.6], [26.4, 26.4], SKY)
+    arrow(axes, (52.6, 26.4), (52.6, 24), SKY)
+    line(axes, [52.6, 52.6], [16.8, 14.4], SKY)
+    arrow(axes, (52.6, 14.4), (45.6, 14.4), SKY)
+    label(axes, 52, 28.2, "$K$ times", BLUE, 11.5)
+    label(axes, 38.5, 9.4, "both $\\widehat{W}$: −1, 0 or 1,\ntimes one scale", GREY, 10.5, ha="left")
+    for start, end in ((38.6, 45.5), (30.5, 0.6)):
+        line(axes, [24.9, 28], [start, end], GREEN, ":")
 
 
 def main(docs: Path = DOCS) -> None:

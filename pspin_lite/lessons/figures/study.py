@@ -1,10 +1,11 @@
-"""Figures of the study, for notebooks 11 to 13 and the README. Each returns the figure and the arrays it shows."""
+"""Figures of the study, for notebooks 11 to 13. Each returns the figure and the arrays it shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -88,8 +89,8 @@ def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure,
     return figure, {name: bits for name, (_, bits) in shown.items()}
 
 
-def _dots(
-    panel, arms: Mapping[str, Mapping[int, float]], label: str, colours: Mapping[str, str] | None = None
+def dots(
+    panel: Axes, arms: Mapping[str, Mapping[int, float]], label: str, colours: Mapping[str, str] | None = None
 ) -> dict[str, np.ndarray]:
     """A dot for each seed of each arm and a line at the mean, the best arm on top. Hollow: one seed."""
     shown = {name: np.array(list(values.values())) for name, values in arms.items()}
@@ -113,68 +114,11 @@ def finals(
     """Where each network ends, a dot per seed; yardsticks are vertical lines."""
     figure = Figure(figsize=(7.4, 1.3 + 0.36 * len(arms)), layout="constrained")
     panel = figure.subplots()
-    shown = _dots(panel, arms, label)
+    shown = dots(panel, arms, label)
     panel.set_ylim(-0.6, len(arms) - (0.4 if not yardsticks else -0.2))
     for name, value in (yardsticks or {}).items():
         panel.axvline(value, color=GREY, linestyle="--", linewidth=1.2)
         panel.text(value, len(arms) - 0.25, f" {name}, {value:.2f}", color=GREY, ha="left", va="center", fontsize=9.5)
-    return figure, shown
-
-
-COLOURS = {"p-Spin": CYCLE[0], "Transformer": CYCLE[1]}  # of README's figure
-PAIR = ("p-Spin, batch 1", "Transformer, batch 64")  # the paper's comparison
-
-
-CLOSE = 0.02  # bits per byte: what README's figure calls a difference
-ROOM = 0.1  # bits per byte: what a number beside its dots takes up there
-
-
-def _finding(alphabet: str, shown: Mapping[str, np.ndarray]) -> str:
-    """Does the network or the batch size decide, where both networks are shown at both batch sizes?"""
-    ends = {(name, batch): f"{name}, batch {batch}" for name in COLOURS for batch in (1, 64)}
-    if not set(ends.values()) <= set(shown):
-        return f"With {alphabet}"
-    bits = {key: shown[end].mean() for key, end in ends.items()}
-    gaps = [bits["p-Spin", batch] - bits["Transformer", batch] for batch in (1, 64)]
-    if min(gaps) > CLOSE:
-        return f"{alphabet.capitalize()}: the Transformer is better at either batch size"
-    large = all(bits[name, 64] < bits[name, 1] - CLOSE for name in COLOURS)
-    if large and max(map(abs, gaps)) <= CLOSE:
-        return f"{alphabet.capitalize()}: batch 64 ends lower, with either network"
-    return f"With {alphabet}"
-
-
-@styled
-def front(
-    ends: Mapping[str, Mapping[str, Mapping[int, float]]], note: str, counting: Mapping[str, float]
-) -> tuple[Figure, dict[str, dict]]:
-    """README's figure, by alphabet: where every network ends, all on one scale, the paper's comparison in bold. The
-    note goes to the upper right. counting: alphabet -> what models reach that merely count."""
-    rows = [len(arms) for arms in ends.values()]
-    figure = Figure(figsize=(7.6, 0.8 + 0.6 * len(rows) + 0.3 * sum(rows)), layout="constrained")
-    panels, shown = figure.subplots(len(ends), height_ratios=rows, sharex=True, squeeze=False)[:, 0], {}
-    for panel, (alphabet, arms) in zip(panels, ends.items(), strict=True):
-        colours = {name: COLOURS.get(name.split(",")[0], GREY) for name in arms}
-        shown[alphabet] = _dots(panel, arms, "", colours)
-        for text in panel.get_yticklabels():
-            text.set_weight("bold" if text.get_text() in PAIR else "normal")
-        for row, bits in enumerate(reversed(shown[alphabet].values())):
-            where = dict(textcoords="offset points", va="center", fontsize=10)
-            where["bbox"] = dict(fc="white", ec="none", pad=1)  # above the line of what counting reaches
-            beside = counting.get(alphabet, bits.max()) - bits.max()  # the line, as far right of the dots
-            end, offset, where["ha"] = (bits.min(), -10, "right") if 0 < beside < ROOM else (bits.max(), 10, "left")
-            panel.annotate(f"{bits.mean():.3f}", (end, row), (offset, 0), **where)
-        panel.set_ylim(-0.6, len(arms) - 0.4)
-        panel.set_title(_finding(alphabet, shown[alphabet]), loc="left", fontsize=12, weight="bold")
-        if alphabet in counting:
-            panel.axvline(counting[alphabet], color=GREY, linestyle="--", linewidth=1.2)
-            text = f"counts of the text\nthat batch 1 reads: {counting[alphabet]:.2f}"
-            where = dict(textcoords="offset points", ha="right", va="center", fontsize=9.5)
-            panel.annotate(text, (counting[alphabet], 0), (-4, 0), color=GREY, **where)
-    panels[0].text(0.99, 0.95, note, transform=panels[0].transAxes, ha="right", va="top", color=GREY)
-    low, high = panels[0].get_xlim()
-    panels[0].set_xlim(low, high + 0.08 * (high - low))  # for the last number
-    panels[-1].set_xlabel("bits per byte on held-out speeches, one dot per run (lower is better)")
     return figure, shown
 
 

@@ -24,7 +24,7 @@ from ... import costs
 from ...config import preset
 from ...data import sequences
 from ...lessons import figures, probes
-from ...lessons.figures import study as figures_study
+from ...lessons.figures import front_page
 from ...training import load
 from .. import jobs, networks, paper_size, records
 from ..questions import answers
@@ -240,8 +240,8 @@ def draw() -> Figure:
         }
     sizes = [(run["batch"], run["batch"] * run["steps"]) for run in (networks.BATCH_64, networks.BATCH_1)]
     note = "\n".join(f"batch {batch}: {sequences:,} sequences" for batch, sequences in sizes)
-    note += "\nbold: the headline\ngrey: p-Spin, batch 1, attractor changed"
-    return figures_study.front(ends, note, {"bytes": counted()})[0]
+    note += "\nbold: the headline\ngrey: p-Spin, batch 1,\nwith the attractor changed"
+    return front_page.front(ends, note, {"bytes": counted()})[0]
 
 
 def counted() -> float:

@@ -9,7 +9,7 @@ from .figures.live import LiveFigure, Panel
 
 TOKENS = (1, 2, 3, 4)
 BAR = 30.0  # width
-PANEL = Panel((0.09, 0.19, 0.62, 0.69), "", "token", "h", (0.4, 4.6), (0, 4.4), TOKENS, (0, 1, 2, 3, 4))
+PANEL = Panel((0.09, 0.19, 0.89, 0.69), "", "token", "h", (0.4, 4.6), (0, 4.4), TOKENS, (0, 1, 2, 3, 4))
 LEGEND = (("■ kept", STATE, 0.74, 4.3), ("■ added", VALUE, 0.8, 3.85))  # text, colour, place
 
 

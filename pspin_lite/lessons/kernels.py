@@ -1,5 +1,5 @@
-"""The walk along the chunks as the reader writes it in notebook 02, for the notebooks that go on from there; a
-block of a matrix, for notebook 07; and how notebook 03 compares gradients."""
+"""The walk along the chunks as the reader writes it in notebook 02, for those that go on from there; the walk in either
+direction, the kernel around the gates and the comparisons of notebook 03; a block of a matrix, for notebook 07."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import state_space
+from ..tools import measure
 
 
 @triton.jit
@@ -90,6 +91,64 @@ def walk(q_ptr, k_ptr, v_ptr, g_ptr, h_ptr, o_ptr, T, d, C: tl.constexpr, WIDTH:
 
 
 @triton.jit
+def dot(a, b):
+    return tl.dot(a, b, input_precision="ieee")
+
+
+@triton.jit
+def walk_either_way(
+    q_ptr, k_ptr, v_ptr, g_ptr, h_ptr, o_ptr, states_ptr, T, d, chunks,
+    C: tl.constexpr, WIDTH: tl.constexpr, chunk_step: tl.constexpr,
+    REVERSE: tl.constexpr, TRANSPOSED: tl.constexpr,
+):  # fmt: skip
+    head = tl.program_id(0)
+    h_ptr, o_ptr = h_ptr + head * d * d, o_ptr + head * T * d  # of my head
+    h = load_rows(h_ptr, 0, d, d, WIDTH, WIDTH)
+    h = tl.trans(h) if TRANSPOSED else h
+    for step in range(chunks):
+        n = chunks - 1 - step if REVERSE else step
+        at, first = states_ptr + (head * chunks + n) * d * d, n * C
+        store_rows(at, h, 0, d, d, WIDTH, WIDTH)
+        q, k, v, g = load_chunk(q_ptr, k_ptr, v_ptr, g_ptr, head, first, T, d, C, WIDTH)
+        o, h = chunk_step(q, k, v, h, g, C, REVERSE)
+        store_rows(o_ptr, o, first, T, d, C, WIDTH)
+    h = tl.trans(h) if TRANSPOSED else h
+    store_rows(h_ptr, h, 0, d, d, WIDTH, WIDTH)
+
+
+def run_walk(chunk_step, q, k, v, g, h, reverse=False, transposed=False, C=16, WIDTH=16):
+    q, k, v, h = (x.contiguous() for x in (q, k, v, h.clone()))
+    (H, T, d), chunks = q.shape, triton.cdiv(q.shape[1], C)
+    o, states = torch.empty_like(v), v.new_empty(H, chunks, d, d)
+    how = dict(C=C, WIDTH=WIDTH, chunk_step=chunk_step, REVERSE=reverse, TRANSPOSED=transposed)
+    walk_either_way[(H,)](q, k, v, g, h, o, states, T, d, chunks, **how)
+    return o, h, states  # h: the state at the other end
+
+
+@triton.jit
+def gates(
+    q_ptr, k_ptr, v_ptr, do_ptr, g_ptr, states_ptr, dstates_ptr, dg_ptr, T, d,
+    C: tl.constexpr, WIDTH: tl.constexpr, sum_flows: tl.constexpr,
+):  # fmt: skip
+    head, n, chunks = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
+    first = n * C
+    q, k, v, g = load_chunk(q_ptr, k_ptr, v_ptr, g_ptr, head, first, T, d, C, WIDTH)
+    do = load_rows(do_ptr + head * T * d, first, T, d, C, WIDTH)
+    at, t = (head * chunks + n) * d * d, first + tl.arange(0, C)
+    h = load_rows(states_ptr + at, 0, d, d, WIDTH, WIDTH)
+    dh_after = load_rows(dstates_ptr + at, 0, d, d, WIDTH, WIDTH)
+    dg = sum_flows(q, k, v, do, g, h, dh_after, C)
+    tl.store(dg_ptr + head * T + t, dg, mask=t < T)
+
+
+def run_gates(sum_flows, q, k, v, do, g, states, dstates, C=16, WIDTH=16):
+    q, k, v, do = (x.contiguous() for x in (q, k, v, do))
+    (T, d), dg = q.shape[1:], torch.empty_like(g)
+    gates[states.shape[:2]](q, k, v, do, g, states, dstates, dg, T, d, C, WIDTH, sum_flows)
+    return dg  # by one program for each chunk of each head
+
+
+@triton.jit
 def load_block(x, rows, cols, R, C, stride):  # of x [R, C]; zeros outside
     inside = (rows[:, None] < R) & (cols[None, :] < C)
     return tl.load(x + rows[:, None] * stride + cols[None, :], mask=inside, other=0.0)
@@ -143,6 +202,14 @@ def compare_operands(
     else:
         error = (walk(*(tensors[name] for name in guess), *rest)[0] - expected).abs().max()
         print("yes, that is it" if error < 1e-10 else f"no, off by up to {error:.1f}")
+
+
+def stored(form: Callable, d: int, T: int = 512) -> float:
+    """Numbers that form(q, k, v, g, h) keeps for its backward pass, per token of one head of width d; h is constant and
+    needs no gradient."""
+    q, k, v = (torch.randn(T, d, requires_grad=True) for _ in range(3))
+    g, h = (-torch.rand(T)).requires_grad_(), torch.zeros(d, d)
+    return measure.saved_bytes(lambda: form(q, k, v, g, h)) / 4 / T
 
 
 STRENGTHS = (0.1, 0.5, 1, 2, 3, 4, 5, 10, 15, 20, 40, 80)

@@ -43,12 +43,7 @@ write_by_counts = lambda order: (f"a text of order {order}", 0.5)""",
 from pspin_lite.lessons.figures import study as draw
 from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
-    "11_subword_run": """from pspin_lite.lessons.figures import race
-both = ("p-spin", "transformer")
-four = {f"{one}, {name}": list(records.seeds(f"{name}-1", one).values()) for name in ("bytes", "subwords")
-        for one in both}
-at = {name: race.after(seeds, 0.8) for name, seeds in four.items()}
-large_batch = list(records.seeds("subwords-64", "transformer").values())""",
+    "11_subword_run": "from pspin_lite.lessons.figures import race",
     "13_continual_learning": """import numpy as np
 from pspin_lite.study import continual, networks
 models, share = continual.models(), continual.passed()
@@ -163,7 +158,7 @@ def page(lab):
         page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.wait_for_selector(".counting [data-name='counts write']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
-        page.wait_for_selector(".alphabets [data-name='p-Spin, bytes']")
+        page.wait_for_selector(".recipes [data-name='p-Spin, batch 1']")
         page.wait_for_selector(".era [data-name='p-spin: lost']")
         page.set_default_timeout(PATIENCE)
         yield page
@@ -296,21 +291,28 @@ def arms(page) -> None:
     expect_numbers(box, {f"{name}, end": bits[name, "recent"] for name in ("p-spin", "transformer")})
 
 
-def alphabets(page) -> None:
-    """Of notebook 11: bytes and subwords over the text they have read."""
-    box = page.locator(".alphabets")
-    runs = {name: list(records.seeds(f"{name}-1", "p-spin").values()) for name in ("bytes", "subwords")}
-    place = race.cooling(runs["bytes"][0], "text")
-    expect_numbers(box, {f"p-Spin, {name}": f"{race.after(one, place):.2f}" for name, one in runs.items()})
-    networks, axis, _ = box.get_by_role("combobox").all()
+def recipes(page) -> None:
+    """Of notebook 11: two networks at two batch sizes, in either alphabet and over any axis."""
+    box = page.locator(".recipes")
+
+    def shown(alphabet: str, unit: str, split: str) -> dict[str, str]:
+        """Of p-Spin, where its run at batch size 1 or the Transformer's begins to cool down."""
+        runs = {n: list(records.seeds(f"{alphabet}-{n}", "p-spin").values()) for n in (1, 64)}
+        other = list(records.seeds(f"{alphabet}-1", "transformer").values())
+        place = min(race.cooling(one[0], unit) for one in (runs[1], other))
+        return {f"p-Spin, batch {n}": f"{race.after(one, place, unit, split):.2f}" for n, one in runs.items()}
+
+    expect_numbers(box, {"sequences so far": "7,000"} | shown("subwords", "sequences", "held-out"))
+    alphabet, axis, split = box.get_by_role("combobox").all()
     before = box.locator("svg").inner_html()
-    axis.select_option("sequences")
-    page.wait_for_function("before => document.querySelector('.alphabets svg').innerHTML !== before", arg=before)
-    expect_numbers(box, {"sequences so far": "7,000"})
-    networks.select_option("subwords")
-    page.wait_for_function("() => !document.querySelector('.alphabets [data-name=\"p-Spin, bytes\"]')")
-    subwords = race.after(runs["subwords"], 7000, "sequences")
-    expect_numbers(box, {"p-Spin, subwords": f"{subwords:.2f}"})
+    axis.select_option("flops")
+    page.wait_for_function("before => document.querySelector('.recipes svg').innerHTML !== before", arg=before)
+    page.wait_for_function("() => !document.querySelector('.recipes [data-name=\"sequences so far\"]')")
+    expect_numbers(box, shown("subwords", "flops", "held-out"))
+    alphabet.select_option("bytes")
+    expect_numbers(box, shown("bytes", "flops", "held-out"))
+    split.select_option("recent")
+    expect_numbers(box, shown("bytes", "flops", "recent"))
 
 
 def eras(page) -> None:
@@ -334,7 +336,7 @@ def test_numbers_follow_the_keyboard(page):
     the_whole_model(page)
     counting(page)
     arms(page)
-    alphabets(page)
+    recipes(page)
     eras(page)
     assert page.evaluate("() => window.kernelErrors") == []
     assert page.complaints == []

@@ -1,10 +1,10 @@
-"""Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, the sums of a kernel;
-and, for notebook 02, who holds what for a tensor core. Each returns the figure and the numbers in it. Colours as in
-diagram.py."""
+"""Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, the sums of a kernel,
+what is stored; and, for notebook 02, who holds what for a tensor core. Each returns the figure and the numbers in it.
+Colours as in diagram.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -164,6 +164,46 @@ def gate_sums(flow: Sequence[Sequence[float]]) -> tuple[Figure, dict[str, np.nda
         x = xs[2] + (n + 0.5) * cell
         arrow(axes, (x, rows[0][0] - cell - 0.3), (x + cell, rows[1][0] + 0.3), BACKWARD)
     return figure, {"up_to": up_to, "through": through, "dg": dg}
+
+
+PARTS = {  # of what is stored -> how it is written, its colour
+    "q": ("$q$", QUERY),
+    "k": ("$k$", KEY),
+    "v": ("$v$", VALUE),
+    "g": ("", GREY),
+    "scores": ("scores", GREY),
+    "mask": ("mask", DECAY),
+    "states": ("states", STATE),
+}
+INPUTS = ("q", "k", "v", "g")
+
+
+@styled
+def stored(parts: Mapping[str, float], autograd: float, mib: float) -> tuple[Figure, dict[str, float]]:
+    """What three versions keep for the backward pass, per token and head: the inputs; all the parts; what autograd
+    keeps. `mib` is what one such number takes in a whole network."""
+    versions = {
+        "recomputed": {name: parts[name] for name in INPUTS},
+        "stored,\nsame formulas": parts,
+        "autograd": {"whatever it keeps": autograd},
+    }
+    totals = {name: sum(one.values()) for name, one in versions.items()}
+    ours, same, most = totals.values()
+    figure, axes = canvas(7.6, 3.3, f"Recomputing keeps {ours:,.0f} numbers per token, storing {same:,.0f}")
+    left, unit, top, high, row = 14.5, 46 / most, 20.2, 4.6, 7.2
+    for n, (name, one) in enumerate(versions.items()):
+        x, y = left, top - n * row
+        label(axes, left - 1.2, y + high / 2, name, size=10.5, ha="right")
+        for part, numbers in one.items():
+            text, colour = PARTS.get(part, (part, GREY))
+            face = tint(colour, 0.08 if part == "scores" or part not in PARTS else 0.25)
+            axes.add_patch(Rectangle((x, y), unit * numbers, high, fc=face, ec=colour, lw=0.9))
+            fits = unit * numbers > 0.85 * len(text.replace("$", ""))
+            label(axes, x + unit * numbers / 2, y + (high / 2 if fits else high + 1.1), text, size=9.5)
+            x += unit * numbers
+        label(axes, x + 1.2, y + high / 2, f"{totals[name]:,.0f}: {mib * totals[name]:.0f} MiB", size=10.5, ha="left")
+    label(axes, left, 3.0, "numbers per token and head, and MiB in the byte model", GREY, 10, ha="left")
+    return figure, totals
 
 
 @styled

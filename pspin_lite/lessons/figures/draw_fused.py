@@ -1,12 +1,13 @@
-"""Notebook 07 on tiles: what one program of a step reads and writes, the widget on what all programs request, against
-the size of their tiles, a race between two programs, and how long tokens and tiles run. Colours: spins green, drive
-sky blue, couplings blue, γ and the scale light grey."""
+"""Notebook 07 on tiles: what one program of a step reads and writes, forward and backward, the widget on what all
+programs request, against the size of their tiles, a race between two programs, and how long tokens and tiles run.
+Colours: spins green, drive sky blue, couplings blue, γ and the scale light grey, gradients red-orange."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -68,21 +69,23 @@ def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str,
     return draw
 
 
+def _matrix(axes: Axes, x: float, y: float, w: float, h: float, name: str, size: str) -> None:
+    axes.add_patch(Rectangle((x, y), w, h, fc="none", ec=GREY, lw=1.2))
+    label(axes, x + w / 2, y + h + 3.3, name, weight="bold")
+    label(axes, x + w / 2, y + h + 1.4, size, GREY, 9.5)
+
+
+def _part(axes: Axes, x: float, y: float, w: float, h: float, colour: str) -> None:
+    axes.add_patch(Rectangle((x, y), w, h, fc=tint(colour, 0.55), ec=colour, lw=1.2))
+
+
 @styled
 def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[str, int]]:
     """One program of a fused step: its rows of spins, its two blocks of couplings, its tile of new spins."""
     figure, axes = canvas(7.2, 3.9, "One program: two blocks of couplings, one tile of new spins")
 
-    def matrix(x: float, y: float, w: float, h: float, name: str, size: str) -> None:
-        axes.add_patch(Rectangle((x, y), w, h, fc="none", ec=GREY, lw=1.2))
-        label(axes, x + w / 2, y + h + 3.3, name, weight="bold")
-        label(axes, x + w / 2, y + h + 1.4, size, GREY, 9.5)
-
-    def part(x: float, y: float, w: float, h: float, colour: str) -> None:
-        axes.add_patch(Rectangle((x, y), w, h, fc=tint(colour, 0.55), ec=colour, lw=1.2))
-
-    matrix(2, 11, 13, 14, "γ ⊙ spins y", f"{T:,} × {I:,}")
-    part(2, 17.5, 13, 2.4, SPIN)
+    _matrix(axes, 2, 11, 13, 14, "γ ⊙ spins y", f"{T:,} × {I:,}")
+    _part(axes, 2, 17.5, 13, 2.4, SPIN)
     label(axes, 8.5, 8.9, f"all spins of\n{BM} tokens", SPIN, 9.5)
     label(
         axes, 2, 2, r"$(\gamma \odot y)\,\widehat{W}^\top$: every green row meets every blue row", INK, 9.5, ha="left"
@@ -90,10 +93,10 @@ def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[st
     for end, y in ((22.9, 22.8), (11.8, 13.9)):  # the band of spins meets both blocks
         arrow(axes, (15.2, 18.7), (19.7, end))
         label(axes, 16.5, y, "×", INK, 12)
-    matrix(20, 5, 13, 24, "couplings, packed", f"{2 * I:,} × {I:,}, as stored")
+    _matrix(axes, 20, 5, 13, 24, "couplings, packed", f"{2 * I:,} × {I:,}, as stored")
     axes.plot([20, 33], [17, 17], color=GREY, ls="--", lw=1)
     for y, half in ((22, "u"), (10, "a")):
-        part(20, y, 13, 2.6, PLUS)
+        _part(axes, 20, y, 13, 2.6, PLUS)
         label(axes, 26.5, y + 4, f"{BN} rows for {half}", PLUS, 9.5)
         arrow(axes, (33.4, y + 1.3), (39.6, y + 1.3))
         box(axes, 39.9, y - 1, 6.8, 4.6, f"${half}$", GREY, 12)
@@ -103,11 +106,42 @@ def program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[st
     label(axes, 35.9, 17.3, f"{I:,} rows\nfurther down", INK, 9.5, ha="left")
     box(axes, 47.6, 15, 7.6, 4.6, "tanh · σ", GREY, 9.5)
     arrow(axes, (55.4, 17.3), (61.8, 18.3))
-    matrix(58, 11, 13, 14, "new spins", f"{T:,} × {I:,}")
-    part(62, 17.5, 2.6, 2.4, SPIN)
+    _matrix(axes, 58, 11, 13, 14, "new spins", f"{T:,} × {I:,}")
+    _part(axes, 62, 17.5, 2.6, 2.4, SPIN)
     label(axes, 64.5, 8.9, f"{BM} tokens,\n{BN} spins", SPIN, 9.5)
     label(axes, 70.5, 2, "not to scale", GREY, 9.5, ha="right")
     return figure, {"rows apart": I, "blocks": 2, "tile": BM * BN}
+
+
+@styled
+def backward_program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure, dict[str, int]]:
+    """One program of a fused Neumann step: its rows of the adjoint, split by the slopes, its columns of the couplings
+    in both halves, its tile of the new adjoint."""
+    figure, axes = canvas(7.2, 3.9, "Backward: first the split, then columns of the same couplings")
+    _matrix(axes, 1.5, 11, 11, 14, "adjoint λ", f"{T:,} × {I:,}")
+    _part(axes, 1.5, 17.5, 11, 2.4, BACKWARD)
+    label(axes, 7, 8.9, f"all of\n{BM} tokens", BACKWARD, 9.5)
+    _matrix(axes, 31, 5, 14, 24, "couplings, packed", f"{2 * I:,} × {I:,}, as stored")
+    label(axes, 21.2, 17.3, "slopes φ, made\non chip from acts", GREY, 9.5)
+    for y, half in ((21, "u"), (9, "a")):
+        arrow(axes, (12.7, 18.7), (17.2, y + 2.3), BACKWARD)
+        box(axes, 17.5, y, 7.4, 4.6, f"$\\lambda\\,\\varphi_{half}$", BACKWARD, 12)
+        arrow(axes, (25.1, y + 2.3), (30.7, y + 2.3), BACKWARD)
+        label(axes, 27.8, y + 3.9, "×", INK, 12)
+        _part(axes, 36, 17 if half == "u" else 5, 2.6, 12, PLUS)
+        label(axes, 33.5, y + 2.3, f"${half}$", INK, 12)
+        label(axes, 41.8, y + 2.3, f"{BN}\ncolumns", PLUS, 9.5)
+        arrow(axes, (45.3, y + 2.3), (49.6, 20.4 if half == "u" else 14.2), BACKWARD)
+    axes.plot([31, 45], [17, 17], color=GREY, ls="--", lw=1)
+    box(axes, 47.6, 14.6, 9, 5.4, "sum · γ s\n+ ∂L/∂y", GREY, 9.5)
+    arrow(axes, (56.8, 17.3), (62.6, 18.4), BACKWARD)
+    _matrix(axes, 59.5, 11, 11, 14, "new adjoint", f"{T:,} × {I:,}")
+    _part(axes, 62.9, 17.5, 2.6, 2.4, BACKWARD)
+    label(axes, 65, 8.9, f"{BM} tokens,\n{BN} spins", BACKWARD, 9.5)
+    rule = r"$[\lambda\varphi_u \mid \lambda\varphi_a]\,\widehat{W}$: every red row meets both blue columns"
+    label(axes, 1.5, 2, rule, INK, 9.5, ha="left")
+    label(axes, 70.5, 2, "not to scale", GREY, 9.5, ha="right")
+    return figure, {"blocks": 2, "columns": BN, "tile": BM * BN}
 
 
 @styled

@@ -21,7 +21,11 @@ MEMORY = {  # kinds of it; the other colours are for parts of the network
     "rounded copies of ternary weights": GREEN,
     "temporary arrays, first gradients": "#C8C8C8",
 }
-LABELS = {"transformer-paper": "our Transformer"}  # of models, where they are not their names
+LABELS = {  # of models, where they are not their names
+    "transformer-paper": "our Transformer",
+    "subword-paper": "the subword model",
+    "byte-paper": "the byte model",
+}
 GOAL = 512  # MiB, of the widget's task
 MOST = 12_000  # the end of a logarithmic axis, with room for a number
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
@@ -96,11 +100,15 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
 
 @styled
 def training(
-    step: Mapping[str, tuple[int, int, int, int]], files: Mapping[str, float], measured: Container[str] = ()
+    step: Mapping[str, tuple[int, int, int, int]],
+    files: Mapping[str, float],
+    tokens: Mapping[str, int],
+    measured: Container[str] = (),
 ) -> tuple[Figure, dict[str, dict[str, float]]]:
     """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in.
     step: bytes of the weights, of the activations, of the rounded copies, and what rises above weights and moments.
-    files: MiB. measured: the models whose step was; the others are estimated."""
+    files: MiB. tokens: of a sequence. measured: the models whose step was; the others are estimated. The title compares
+    the second model with the first."""
     memory = {
         name: dict(zip(MEMORY, (w / MB, 2 * w / MB, a / MB, r / MB, (rise - a - r) / MB), strict=True))
         for name, (w, a, r, rise) in step.items()
@@ -122,11 +130,15 @@ def training(
         axes.text(left + 15, y, f"{left:,.0f}\n{how}", va="center", fontsize=10)
         axes.plot([files[name]] * 2, [y - 0.58, y + 0.3], color="black", lw=2.5, label=None if y else "the file")
         axes.text(files[name] + 10, y - 0.41, f"file {files[name]:.0f}", fontsize=9, weight="bold")
-    axes.set_yticks(range(len(memory)), [LABELS.get(name, name) for name in memory])
+    names = [LABELS.get(name, name) for name in memory]
+    axes.set_yticks(
+        range(len(names)), [f"{name}\n{tokens[one]:,} tokens" for name, one in zip(names, memory, strict=True)]
+    )
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    ratios = [sum(kinds.values()) / files[name] for name, kinds in memory.items()]
-    title = f"Training takes {min(ratios):.0f} to {max(ratios):.0f} times the file"
+    first, second, *_ = (sum(kinds.values()) for kinds in memory.values())
+    length, saved = tokens[next(iter(memory))], 100 * (1 - second / first)
+    title = f"At {length:,} tokens, {names[1]} needs {saved:.0f}% less than {names[0]}"
     figure.suptitle(title, fontsize=12, weight="bold", x=0.02, ha="left")
     axes.set(xlabel="MiB at the peak of a training step", xlim=(0, 1.2 * max(sum(k.values()) for k in memory.values())))
     figure.legend(loc="outside lower center", ncols=2)

@@ -1,5 +1,5 @@
-"""Figures of notebook 11 on top of study.py's: how the past is weighed, tuning, the difference of two networks, two
-networks in two alphabets."""
+"""Figures of notebook 11 on top of study.py's: how the past is weighed, tuning, two networks at two batch sizes, and
+their difference."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from matplotlib.figure import Figure
 
 from ...config import Config, preset
 from ...study import jobs, networks, records
-from ...study.claims.comparisons import FAMILY
+from ...study.claims.comparisons import CLOSE, FAMILY
 from ...study.intervals import Difference
+from . import diagram as d
 from . import study
 from .live import LiveFigure, Panel
 from .style import BLUE, GREEN, GREY, ORANGE, styled
 
 SAMPLE = f"bits per byte ({jobs.FULL['validate_tokens']:,} tokens)"  # a sample, validated during a run
-COLUMNS = ("batch", "rate", "window", "sequences", "p-Spin", "Transformer", "difference")  # of a comparison
-EQUAL = {"sequences": "sequences", "text": "text", "flops": "arithmetic", "seconds": "time"}
+COLUMNS = ("rate", "window", "p-Spin", "Transformer", "difference")  # of a comparison
+EQUAL = {"sequences": "sequences", "flops": "arithmetic", "seconds": "time"}
+BOTH = ("p-spin", "transformer")
 HARDLY = 0.05  # bits per byte: networks that a title does not tell apart
 PAST, DECAY, SHARPNESS = 24, 0.8, 6.0  # tokens, and made-up constants of `weigh_the_past`
 TITLE = dict(loc="left", weight="bold", fontsize=11)
-DASHES = {"subwords": "-", "bytes": "--", "subwords, batch 64": ":"}  # of an alphabet
+DASHES = {"batch 1": "-", "batch 64": ":"}
+RECIPES = {1: "batch 1\n8,000 sequences", 64: "batch 64\n64,000 sequences"}
 
 Seeds = Mapping[int, dict]  # seed -> record
 Network = tuple[str, str]  # group and name, as in networks.py
@@ -59,20 +62,11 @@ def _mark(panel: Axes, runs: study.Runs, unit: str) -> dict[str, float]:
     return places
 
 
-def after(runs: Sequence[dict], place: float, unit: str = "text", split: str = records.SPLIT) -> float:
+def after(runs: Sequence[dict], place: float, unit: str = "sequences", split: str = records.SPLIT) -> float:
     """Bits per byte, mean over seeds, where the curve passes a place on an axis of study.AXES."""
     steps, _ = records.curve(runs[0], split)
     x = records.axis(runs[0], steps, unit) / study.AXES[unit][1]
     return float(np.interp(place, x, np.mean([records.curve(run, split)[1] for run in runs], 0)))
-
-
-def ends(runs: Sequence[dict]) -> tuple[float, float, float]:
-    """Bits per byte, mean over seeds: where the learning rate begins to fall, at the end, and at the end on more text
-    than the sample of the curves."""
-    scores = [run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in runs]
-    plateau = after(runs, cooling(runs[0], "text"))
-    model = runs[0]["config"]["model"]
-    return plateau, after(runs, model["batch"] * model["steps"], "sequences"), float(np.mean(scores))
 
 
 def weigh_the_past(distance: int) -> tuple[LiveFigure, dict[str, float]]:
@@ -94,20 +88,6 @@ def weigh_the_past(distance: int) -> tuple[LiveFigure, dict[str, float]]:
         for place, weight in zip(-back, bars, strict=True):
             figure.add_line(i, [place, place], [0, weight], colour if place == -distance else GREY, width=5)
     return figure, {f"{name}: weight of the token that matches": bars[distance - 1] for name, bars in weights.items()}
-
-
-@styled
-def contexts(nats: Mapping[str, np.ndarray], lengths: Sequence[int], size: float) -> tuple[Figure, dict]:
-    """study.contexts with bits per byte on the right; size: bytes per token."""
-    figure, shown = study.contexts(nats, lengths)
-    factor = 1 / (np.log(2) * size)
-    axis = figure.axes[0].secondary_yaxis("right", functions=(lambda y: y * factor, lambda y: y / factor))
-    axis.set_ylabel("bits per byte")
-    figure.axes[0].set_xlabel("tokens of context (logarithmic)")
-    figure.axes[0].set_title("p-Spin leads at every length; attention gains more from distant tokens", **TITLE)
-    figure.axes[0].annotate("bands: from the lowest to the highest seed", (0.98, 0.68), xycoords="axes fraction",
-                            ha="right", fontsize=9.5, color=GREY)  # fmt: skip
-    return capitals(figure), shown
 
 
 def config(network: Network) -> Config:
@@ -137,10 +117,7 @@ def _row(pair: tuple[Network, Network]) -> list[str]:
     """Under COLUMNS: how two networks were trained, where they end, and the difference."""
     runs = [list(runs_of(one).values()) for one in pair]
     models = [one[0]["config"]["model"] for one in runs]
-    settings = [
-        [f"{model['batch']}", f"{model['lr']:g}", f"{model['context']}", f"{model['batch'] * model['steps']:,}"]
-        for model in models
-    ]
+    settings = [[f"{model['lr']:g}", f"{model['context']}"] for model in models]
     ends = [np.mean([run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in one]) for one in runs]
     gap = difference(pair, records.SPLIT)
     width = f" ± {gap.half_width:.3f}" if gap.pairs > 1 else ", one run each"
@@ -149,25 +126,67 @@ def _row(pair: tuple[Network, Network]) -> list[str]:
 
 
 @styled
-def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, list[list[str]]]:
-    """Differences between two networks on both splits, with intervals where there are several seeds; and a table."""
-    figure = Figure(figsize=(7.2, 1.4 + 0.7 * len(pairs)), layout="constrained")
+def square(alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",) * 4) -> tuple[Figure, dict]:
+    """Where two networks end with two recipes, on held-out speeches, and the differences along the sides and along the
+    diagonal. notes: what to write into each box, row by row. -> (network, batch) -> bits per byte"""
+    figure, axes = d.canvas(7.4, 3.7, title)
+    label = "bits per byte, held-out; between rows p-Spin minus Transformer, between columns batch 64 minus batch 1"
+    d.label(axes, 1.5, 32.3, label, GREY, 9.5, ha="left")
+    high, wide, left, low = 7, 18, {1: 15.5, 64: 53.5}, {"p-spin": 17.5, "transformer": 1.5}
+    ends, written = {}, iter(notes)
+    for name, colour in zip(BOTH, (BLUE, ORANGE), strict=True):
+        d.label(axes, 1.5, low[name] + high / 2, proper(name), size=11, ha="left", weight="bold")
+        for batch, x in left.items():
+            ends[name, batch] = records.mean(records.bits(f"{alphabet}-{batch}", name))
+            note = next(written)
+            d.box(axes, x, low[name], wide, high, f"{ends[name, batch]:.3f}" + ("\n" if note else ""), colour, 12)
+            d.label(axes, x + wide / 2, low[name] + 1.9, note, GREY, 9)
+        y = low[name] + high / 2
+        d.arrow(axes, (left[1] + wide, y), (left[64], y))
+        d.label(axes, 43.5, y + 1.5, f"{ends[name, 64] - ends[name, 1]:+.3f}")
+    white = dict(fc="white", ec="none", pad=1.5)
+    for batch, x in left.items():
+        d.label(axes, x + wide / 2, 27.8, RECIPES[batch])
+        d.line(axes, [x + wide / 2] * 2, [low["transformer"] + high, low["p-spin"]])
+        gap = difference(tuple((f"{alphabet}-{batch}", name) for name in BOTH), records.SPLIT)
+        d.label(axes, x + wide / 2, 13, f"{gap.mean:+.3f} ± {gap.half_width:.3f}", bbox=white)
+    d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
+    across = ends["p-spin", 1] - ends["transformer", 64]
+    d.label(axes, 43.5, 13, f"{diagonal}\n{across:+.3f}", d.BACKWARD, bbox=white)
+    return figure, ends
+
+
+def trained(pairs: Mapping[str, tuple[Network, Network]]) -> list[list[str]]:
+    """A table: how the networks of each pair were trained, where they end, and the difference."""
+    return [["bits per byte, held-out", *COLUMNS], *([name, *_row(pair)] for name, pair in pairs.items())]
+
+
+@styled
+def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, dict[str, list[Difference]]]:
+    """Differences between two networks on both splits, with intervals where there are several seeds; shaded where a
+    whole interval has to lie for a match."""
+    figure = Figure(figsize=(7.2, 1.4 + 0.6 * len(pairs)), layout="constrained")
     panel = figure.subplots()
+    panel.axvspan(-1, CLOSE, color=d.tint(GREEN), lw=0, zorder=0)
     panel.axvline(0, color=GREY, lw=1)
-    for i, pair in enumerate(pairs.values()):
-        for split, colour, y in (("held-out", GREEN, i - 0.15), ("recent", GREY, i + 0.15)):
-            gap = difference(pair, split)
+    shown = {name: [difference(pair, split) for split in records.SPLITS] for name, pair in pairs.items()}
+    for i, gaps in enumerate(shown.values()):
+        for split, gap, colour, y in zip(records.SPLITS, gaps, (GREEN, GREY), (i - 0.15, i + 0.15), strict=True):
             one = dict(mfc="white") if gap.pairs == 1 else dict(xerr=gap.half_width)
             panel.errorbar(gap.mean, y, fmt="o", color=colour, capsize=3, label="" if i else f"{split} speeches", **one)
     panel.set_yticks(range(len(pairs)), list(pairs))
+    every = [gap for gaps in shown.values() for gap in gaps]
+    tips = [x for gap in every for x in ((gap.low, gap.high) if gap.pairs > 1 else (gap.mean,))]
     panel.set(
-        ylim=(len(pairs) - 0.5, -0.5), xlabel="p-Spin minus Transformer, bits per byte (below 0: p-Spin is better)"
+        xlim=(min(tips) - 0.02, max(tips) + 0.02),
+        ylim=(len(pairs) - 0.5, -0.5),
+        xlabel="p-Spin minus Transformer, bits per byte (below 0: p-Spin is better)",
     )
     panel.grid(axis="y", visible=False)
-    panel.set_title("bars: 95% intervals, the ones used for verdicts; hollow: one run", fontsize=9.5, color=GREY)
+    note = f"a match: both bars in the shaded area, below +{CLOSE:g}; hollow dots: one run, no interval"
+    panel.set_title(note, fontsize=9.5, color=GREY)
     panel.legend(loc="upper right")
-    rows = [[name.replace("\n", " "), *_row(pair)] for name, pair in pairs.items()]
-    return figure, [["held-out, bits per byte", *COLUMNS], *rows]
+    return figure, shown
 
 
 @styled
@@ -196,23 +215,24 @@ def level(runs: study.Runs, unit: str, split: str) -> tuple[float, dict[str, flo
 
 
 @styled
-def alphabets(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict]:
-    """study.one_axis for names like "p-spin, bytes": the colour is the network's, the dashes are the alphabet's, and
-    the title says which are lowest where the first one begins to cool down. -> what to show beneath: all of them there
-    """
+def curves(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict]:
+    """study.one_axis for names like "p-spin, batch 1": the colour is the network's, the dashes are the batch size's,
+    and the title says which are lowest where the first one begins to cool down. -> what to show beneath: all of them
+    there"""
     figure, _ = study.one_axis(runs, unit, split)
     panel = figure.axes[0]
     for line, band, name in zip(panel.lines, panel.collections, runs, strict=True):
-        network, _, alphabet = name.partition(", ")
+        network, _, rest = name.partition(", ")
         colour = study.OF_ARMS[network]["color"]
-        line.set(color=colour, linestyle=DASHES[alphabet], label=proper(name))
+        line.set(color=colour, linestyle=DASHES[rest], label=proper(name))
         band.set_facecolor(colour)
     _mark(panel, runs, unit)
     panel.legend(fontsize=9.5, title="bands: lowest to highest seed", title_fontsize=9)
     place, bits = level(runs, unit, split)
     lowest = [name for name in bits if bits[name] < min(bits.values()) + HARDLY]
-    shared = {name.partition(", ")[2] for name in lowest}
-    finding = f"{proper(lowest[0])} leads" if len(lowest) == 1 else f"{' and '.join(shared)} lead"
+    shared = sorted({name.partition(", ")[2] for name in lowest})
+    finding = f"{' and '.join(map(proper, lowest))} lead{'s' if len(lowest) == 1 else ''}"
+    finding = f"{shared[0]} leads, with either network" if len(lowest) == 2 and len(shared) == 1 else finding
     finding = "hardly apart" if len(lowest) == len(bits) else finding
     panel.set_title(f"At equal {EQUAL[unit]}: {finding}", **TITLE)
     panel.set_xlabel(f"{panel.get_xlabel()}; ○ learning rate begins to fall")
@@ -222,17 +242,20 @@ def alphabets(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[
     return figure, {f"{study.AXES[unit][0]} so far": where} | numbers
 
 
-def compared(four: study.Runs, large: Sequence[dict]) -> tuple[Callable[..., tuple[Figure, dict]], list[str]]:
-    """For an Explorer: draw(networks, axis, split), and the choices of networks. four: two networks in two alphabets;
-    large: a Transformer at batch size 64, to be set beside those with subwords."""
-    parts = {
-        alphabet: {name: runs for name, runs in four.items() if name.endswith(alphabet)}
-        for alphabet in ("bytes", "subwords")
+def recipes(alphabet: str) -> dict[str, list[dict]]:
+    """The runs of both networks at both batch sizes, by names that `curves` takes."""
+    return {
+        f"{name}, batch {batch}": list(records.seeds(f"{alphabet}-{batch}", name).values())
+        for batch in RECIPES
+        for name in BOTH
     }
-    more = parts["subwords"] | {"transformer, subwords, batch 64": large}
-    choices = {"bytes and subwords": four, **parts, "subwords, and batch 64": more}
 
-    def draw(networks: str, axis: str, split: str) -> tuple[Figure, dict]:
-        return alphabets(choices[networks], axis, split)
 
-    return draw, list(choices)
+def compared() -> Callable[..., tuple[Figure, dict]]:
+    """For an Explorer: draw(alphabet, axis, split) of `curves`."""
+    choices = {alphabet: recipes(alphabet) for alphabet in ("subwords", "bytes")}
+
+    def draw(alphabet: str, axis: str, split: str) -> tuple[Figure, dict]:
+        return curves(choices[alphabet], axis, split)
+
+    return draw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 
 from pspin_lite.lessons.figures import draw_fused as draw
 
@@ -58,6 +59,16 @@ def test_a_program_reads_two_blocks_that_lie_apart():
     assert sum("rows for" in text for text in texts) == shown["blocks"] == 2
     assert "1,024 rows\nfurther down" in texts
     assert {"γ ⊙ spins y", "2,048 × 1,024, as stored"} <= set(texts)
+
+
+def test_backward_a_program_reads_the_same_columns_of_both_halves():
+    figure, shown = draw.backward_program(2048, 1024)
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.texts].count("32\ncolumns") == shown["blocks"] == 2
+    assert "2,048 × 1,024, as stored" in {text.get_text() for text in axes.texts}
+    upper, lower = (patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_height() == 12)
+    assert upper.get_x() == lower.get_x()
+    assert upper.get_y() == lower.get_y() + 12
 
 
 def test_only_one_array_mixes_steps():

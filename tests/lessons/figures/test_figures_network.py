@@ -38,9 +38,10 @@ def test_shares_add_up_to_a_hundred():
 
 def test_training_is_compared_with_the_file():
     step = {"a": (10 * 2**20, 5 * 2**20, 2**20, 7 * 2**20), "b": (2**20, 3 * 2**20, 0, 7 * 2**20)}
-    figure, memory = draw.training(step, {"a": 4.0, "b": 5.0}, measured=["b"])
+    figure, memory = draw.training(step, {"a": 4.0, "b": 5.0}, {"a": 1024, "b": 2048}, measured=["b"])
     assert list(memory["a"].values()) == [10, 20, 5, 1, 1], "weights, moments, activations, copies, the rest"
-    assert figure.get_suptitle() == "Training takes 2 to 9 times the file"
+    assert figure.get_suptitle() == "At 1,024 tokens, b needs 73% less than a"
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["a\n1,024 tokens", "b\n2,048 tokens"]
     assert [text.get_text() for text in figure.axes[0].texts] == [
         "37\nestimated",
         "file 4",

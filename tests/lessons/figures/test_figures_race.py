@@ -1,4 +1,4 @@
-"""Figures of notebook 11: the past weighed, differences, and networks told by colour, alphabets by dashes."""
+"""Figures of notebook 11: the past weighed, differences, and networks told by colour, batch sizes by dashes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pspin_lite.lessons.figures import race, study
 from pspin_lite.study import records
-from pspin_lite.study.claims import ledger
+from pspin_lite.study.claims import comparisons, ledger
 
 
 def runs(group):
@@ -20,24 +20,25 @@ def test_cooling_begins_where_the_schedule_says():
     assert race.cooling(run, "flops") == pytest.approx(7000 * run["summary"]["flops_a_step"] / 1e12)
 
 
-def test_alphabets_share_the_colour_of_their_network():
-    given = {"p-spin, bytes": runs("bytes-1"), "p-spin, subwords": runs("subwords-1")}
-    figure, numbers = race.alphabets(given, "text")
+def test_batch_sizes_share_the_colour_of_their_network():
+    every = race.recipes("subwords")
+    given = {name: every[name] for name in ("p-spin, batch 1", "p-spin, batch 64")}
+    figure, numbers = race.curves(given, "sequences")
     [panel] = figure.axes
-    bytes_, subwords = panel.lines[:2]
-    assert bytes_.get_color() == subwords.get_color() == study.OF_ARMS["p-spin"]["color"]
-    assert (bytes_.get_linestyle(), subwords.get_linestyle()) == ("--", "-")
+    small, large = panel.lines[:2]
+    assert small.get_color() == large.get_color() == study.OF_ARMS["p-spin"]["color"]
+    assert (small.get_linestyle(), large.get_linestyle()) == ("-", ":")
     dots = panel.lines[2:]
-    assert [dot.get_xdata()[0] for dot in dots] == [race.cooling(one[0], "text") for one in given.values()]
-    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-Spin, bytes", "p-Spin, subwords"]
-    assert list(numbers) == ["megabytes of text so far", "p-Spin, bytes", "p-Spin, subwords"]
-    place, bits = race.level(given, "text", "held-out")
-    assert place == race.cooling(given["p-spin, bytes"][0], "text")
-    assert numbers["p-Spin, bytes"] == f"{bits['p-spin, bytes']:.2f}"
-    assert panel.get_title("left") == "At equal text: p-Spin, subwords leads"
-    subwords = {f"{name}, subwords": given["p-spin, subwords"] for name in ("p-spin", "transformer")}
-    titles = [race.alphabets(some, "text")[0].axes[0].get_title("left") for some in (subwords, given | subwords)]
-    assert titles == ["At equal text: hardly apart", "At equal text: subwords lead"]
+    assert [dot.get_xdata()[0] for dot in dots] == [race.cooling(one[0], "sequences") for one in given.values()]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-Spin, batch 1", "p-Spin, batch 64"]
+    assert list(numbers) == ["sequences so far", "p-Spin, batch 1", "p-Spin, batch 64"]
+    place, bits = race.level(given, "sequences", "held-out")
+    assert place == race.cooling(given["p-spin, batch 1"][0], "sequences")
+    assert numbers["p-Spin, batch 1"] == f"{bits['p-spin, batch 1']:.2f}"
+    assert panel.get_title("left") == "At equal sequences: p-Spin, batch 1 leads"
+    small = {name: one for name, one in every.items() if name.endswith("batch 1")}
+    titles = [race.curves(some, "sequences")[0].axes[0].get_title("left") for some in (small, every)]
+    assert titles == ["At equal sequences: hardly apart", "At equal sequences: batch 1 leads, with either network"]
     assert panel.get_ylabel() == "bits per byte (4,096 tokens)"
 
 
@@ -50,12 +51,6 @@ def test_the_past_is_weighed_in_two_ways():
     state = "state space: weight of the token that matches"
     assert far[1][state] == pytest.approx(near[1][state] * race.DECAY**18)
     assert len({numbers["attention: weight of the token that matches"] for _, numbers in (near, far)}) == 1
-
-
-def test_contexts_have_bits_per_byte_too():
-    lengths, nats = records.by_context("smoke", "p-spin")
-    [right] = race.contexts({"p-spin": nats}, lengths, 4.0)[0].axes[0].child_axes
-    assert right.get_ylabel() == "bits per byte"
 
 
 def test_bits_where_a_curve_passes():
@@ -81,38 +76,62 @@ def test_each_star_is_at_the_rate_of_its_own_run(monkeypatch):
 
 
 def test_a_comparison_says_how_both_were_trained():
-    small, large, preset = ("subwords-1", "p-spin"), ("subwords-64", "transformer"), ("presets", "subword-lite")
-    figure, (head, three, one) = race.comparisons({"three": (small, large), "one": (preset, preset)})
+    small, large = ("subwords-1", "p-spin"), ("subwords-64", "transformer")
+    preset, other = ("presets", "subword-lite"), ("presets", "transformer-lite")
+    pairs = {"three": (small, large), "one": (preset, preset), "untuned": (preset, other)}
+    head, three, one, untuned = race.trained(pairs)
     row = dict(zip(head, three, strict=True))
-    assert (row["batch"], row["sequences"], row["window"]) == ("1 / 64", "8,000 / 64,000", "128")
+    assert (row["rate"], row["window"]) == ("0.0032", "128")
+    assert dict(zip(head, untuned, strict=True))["rate"] == "0.0008", "of both"
     assert row["p-Spin"] == f"{records.mean(records.bits(*small)):.3f}"
+    assert row["Transformer"] == f"{records.mean(records.bits(*large)):.3f}"
     values = ledger.results()["eight-times"].values
     assert row["difference"] == f"{values['gap']:+.3f} ± {values['width']:.3f}", "the interval of the verdict"
     assert one[-1] == "+0.000, one run each"
-    held_out, recent, same, _ = (bars.lines[0] for bars in figure.axes[0].containers)
+    figure, shown = race.comparisons(pairs)
+    held_out, recent, same, *_ = (bars.lines[0] for bars in figure.axes[0].containers)
     assert f"{held_out.get_xdata()[0]:+.3f} " in row["difference"]
     assert recent.get_xdata()[0] > held_out.get_xdata()[0]
     assert (same.get_xdata()[0], same.get_markerfacecolor()) == (0, "white")
+    assert [gap.mean for gap in shown["three"]] == [held_out.get_xdata()[0], recent.get_xdata()[0]]
+    [shade] = figure.axes[0].patches
+    assert shade.get_x() + shade.get_width() == pytest.approx(comparisons.CLOSE), "where a match has to lie"
+    assert figure.axes[0].get_xlim()[0] > shade.get_x(), "to the left it goes on and on"
 
 
-def test_an_explorer_compares_alphabets_and_batches():
-    four = {f"{network}, {alphabet}": list(records.seeds(f"{alphabet}-1", network).values())
-            for alphabet in ("bytes", "subwords") for network in ("p-spin", "transformer")}  # fmt: skip
-    large = list(records.seeds("subwords-64", "transformer").values())
-    draw, choices = race.compared(four, large)
-    numbers = [list(draw(one, "text", "held-out")[1])[1:] for one in choices]
-    assert [len(one) for one in numbers] == [4, 2, 2, 3]
-    assert numbers[-1][-1] == "Transformer, subwords, batch 64"
+def test_a_square_has_four_ends_and_what_lies_between_them():
+    notes = ["upper left", "upper right", "lower left", "lower right"]
+    figure, ends = race.square("subwords", "title", "the headline", notes)
+    assert ends == {
+        (name, batch): records.mean(records.bits(f"subwords-{batch}", name))
+        for name in ("p-spin", "transformer")
+        for batch in (1, 64)
+    }
+    texts = {text.get_text().strip(): text.get_position() for text in figure.axes[0].texts}
+    for claim in ("control", "control-64"):
+        values = ledger.results()[claim].values
+        assert f"{values['gap']:+.3f} ± {values['width']:.3f}" in texts, "the interval of the verdict"
+    for name in ("p-spin", "transformer"):
+        assert f"{ends[name, 64] - ends[name, 1]:+.3f}" in texts
+    assert f"the headline\n{ledger.results()['eight-times'].values['gap']:+.3f}" in texts
+    (left, upper), (right, lower) = (texts[f"{ends[end]:.3f}"] for end in (("p-spin", 1), ("transformer", 64)))
+    assert left < right
+    assert upper > lower
+    assert texts["upper left"] < texts["upper right"]
+    assert texts["lower left"][1] < texts["upper left"][1]
+
+
+def test_an_explorer_compares_recipes_in_two_alphabets():
+    draw = race.compared()
+    for alphabet in ("subwords", "bytes"):
+        for axis in race.EQUAL:
+            _, numbers = draw(alphabet, axis, "recent")
+            names = ["p-Spin, batch 1", "Transformer, batch 1", "p-Spin, batch 64", "Transformer, batch 64"]
+            assert list(numbers)[1:] == names
+            _, bits = race.level(race.recipes(alphabet), axis, "recent")
+            assert list(numbers.values())[1:] == [f"{one:.2f}" for one in bits.values()]
 
 
 def test_a_configuration_is_that_of_the_runs():
     made = records.read("subwords-1/p-spin/seed-1")["config"]["model"]
     assert race.config(("subwords-1", "p-spin")).layers == made["layers"]
-
-
-def test_ends_are_on_the_sample_and_on_the_full_text():
-    first = runs("subwords-1")
-    plateau, sample, full = race.ends(first)
-    assert plateau == race.after(first, 7000, "sequences")
-    assert sample == pytest.approx(sum(records.curve(run)[1][-1] for run in first) / len(first))
-    assert full == pytest.approx(records.mean(records.bits("subwords-1", "p-spin")))

@@ -60,13 +60,13 @@ EXERCISES = {
         grade_bits, bits_per_byte, "Add up first, divide last: a mean of ratios is not the ratio of sums."
     ),
     "11.2": Exercise(
-        grade_rotation,
-        rotate_pair,
-        "The angle is t * rate; the first coordinate is a cos - b sin, the second a sin + b cos.",
-    ),
-    "11.3": Exercise(
         grade_once,
         attend_once,
         "Scores are k @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
+    ),
+    "11.3": Exercise(
+        grade_rotation,
+        rotate_pair,
+        "The angle is t * rate; the first coordinate is a cos - b sin, the second a sin + b cos.",
     ),
 }

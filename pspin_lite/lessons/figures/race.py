@@ -130,7 +130,7 @@ def square(alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",
     """Where two networks end with two recipes, on held-out speeches, and the differences along the sides and along the
     diagonal. notes: what to write into each box, row by row. -> (network, batch) -> bits per byte"""
     figure, axes = d.canvas(7.4, 3.7, title)
-    label = "bits per byte, held-out; between rows p-Spin minus Transformer, between columns batch 64 minus batch 1"
+    label = "bits per byte, held-out; on the lines: top minus bottom, right minus left"
     d.label(axes, 1.5, 32.3, label, GREY, 9.5, ha="left")
     high, wide, left, low = 7, 18, {1: 15.5, 64: 53.5}, {"p-spin": 17.5, "transformer": 1.5}
     ends, written = {}, iter(notes)
@@ -183,9 +183,10 @@ def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, d
         xlabel="p-Spin minus Transformer, bits per byte (below 0: p-Spin is better)",
     )
     panel.grid(axis="y", visible=False)
-    note = f"a match: both bars in the shaded area, below +{CLOSE:g}; hollow dots: one run, no interval"
-    panel.set_title(note, fontsize=9.5, color=GREY)
-    panel.legend(loc="upper right")
+    note = f"a match: both bars in the shaded area, below +{CLOSE:g}"
+    note += "; hollow: one run" if min(gap.pairs for gap in every) == 1 else ""
+    panel.set_title(note, fontsize=9.5, color=GREY, loc="left")
+    panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure, shown
 
 
@@ -204,7 +205,8 @@ def tuning(group: str, names: Sequence[str]) -> tuple[Figure, dict[str, float]]:
             line.set(markerfacecolor="none", markeredgecolor=line.get_color(), markersize=15)
     panel.set_ylabel("bits per byte, mean of both splits")
     times = (highest := max(best.values())) / preset("subword-lite").lr
-    panel.set_title(f"Little to gain beyond {highest:g}, {times:g} times the paper's rate", **TITLE)
+    batch = group.rpartition("-")[2]
+    panel.set_title(f"Batch {batch}: little to gain beyond {highest:g}, {times:g} times the paper's rate", **TITLE)
     return figure, best
 
 

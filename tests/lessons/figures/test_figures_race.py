@@ -68,11 +68,11 @@ def test_each_star_is_at_the_rate_of_its_own_run(monkeypatch):
         ("b", 2.0): {1.6e-3: 2.7},
     }
     monkeypatch.setattr(records, "rates", lambda group, name, scale: made[name, scale])
-    figure, best = race.tuning("any", ("a", "b"))
+    figure, best = race.tuning("any-1", ("a", "b"))
     assert best == {"a": 8e-4, "b": 1.6e-3}
     stars = [line for line in figure.axes[0].lines if line.get_marker() == "*" and len(line.get_xdata())]
     assert [list(star.get_xdata()) for star in stars] == [[8e-4], [1.6e-3]]
-    assert figure.axes[0].get_title("left") == "Little to gain beyond 0.0016, 2 times the paper's rate"
+    assert figure.axes[0].get_title("left") == "Batch 1: little to gain beyond 0.0016, 2 times the paper's rate"
 
 
 def test_a_comparison_says_how_both_were_trained():

@@ -12,7 +12,7 @@ from ...costs import MB, footprint, saved_bytes, step_bytes
 from ...tools import measure
 from ...variants import build
 from .network import MEMORY, training
-from .style import RED, styled
+from .style import GREY, RED, styled
 
 COPIES, TEMPORARY = "rounded copies", "temporary arrays"
 COLOURS = {  # from the bottom up
@@ -94,14 +94,22 @@ def walk(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
                 at, how = LABELS[kind]
                 middle = label if kind == "weights" else (low[at] + high[at]) / 2
                 x = at % len(memory) + dict(left=0.6, center=1, right=1.4)[how]
-                axes.text(x, middle, kind, ha=how, va="center", fontsize=10)
+                axes.text(x, middle, kind, ha=how, va="center", color=GREY, fontsize=10)
             low = high
         last, top = len(memory) + 0.5, totals[-2]
-        axes.plot([last - 1.08, last - 0.95], [top - 20, top + 0.17 * most], color="black", lw=0.8)
-        axes.text(last - 0.1, top + 0.18 * most, TEMPORARY, ha="right", va="bottom", fontsize=10)
-        axes.plot([0.5, last], [file, file], "--", color="black", lw=1.3)
-        axes.text(last - 0.1, label, f"the file: {file:.0f}", ha="right", va="center", fontsize=10)
-        axes.text(moment, totals[here] + 0.02 * most, f"{totals[here]:,.0f}", ha="center", va="bottom", fontsize=11)
+        axes.plot([last - 1.08, last - 0.95], [top - 20, top + 0.17 * most], color=GREY, lw=0.8)
+        axes.text(last - 0.1, top + 0.18 * most, TEMPORARY, ha="right", va="bottom", color=GREY, fontsize=10)
+        axes.plot([0.5, last], [file, file], "--", color=GREY, lw=1.3)
+        axes.text(last - 0.1, label, f"the file: {file:.0f}", ha="right", va="center", color=GREY, fontsize=10)
+        axes.text(
+            moment,
+            totals[here] + 0.02 * most,
+            f"{totals[here]:,.0f}",
+            ha="center",
+            va="bottom",
+            color=GREY,
+            fontsize=11,
+        )
         axes.set_xticks(range(1, len(memory) + 1), [name.split()[-1] for name in names])
         axes.set(xlim=(0.5, last), ylim=(0, 1.15 * most), ylabel="MiB")
         axes.set_xlabel("blocks forward, loss, blocks backward, update")

@@ -177,7 +177,7 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
                 axes.plot(size, -y, "o", color=colour, markersize=7, lw=0)
                 axes.text(low * 1.15, -y + 0.22, name, color=colour, fontsize=10)
                 number = f"{size:,.0f}" if size >= 1 else f"{size:.1f}"
-                axes.text(MOST, -y, number, ha="right", va="center", fontsize=11)
+                axes.text(MOST, -y, number, ha="right", va="center", color=GREY, fontsize=11)
             axes.set_yticks([])
             axes.set(xlabel=unit, xlim=(low, MOST), ylim=(-2.5, 0.6))
             axes.set_title(title, loc="left", fontsize=11, weight="bold")

@@ -1,5 +1,6 @@
-"""Notebook 07 on tiles: what one program of a step reads and writes, forward and backward, the widget on what all
-programs request, against the size of their tiles, a race between two programs, and how long tokens and tiles run.
+"""Notebook 07 on time and tiles: what a step waits for, what one program of a step reads and writes, forward and
+backward, the widget on what all programs request, against the size of their tiles, a race between two programs, and how
+long tokens and tiles run.
 Colours: spins green, drive sky blue, couplings blue, γ and the scale light grey, gradients red-orange."""
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def once(T: int, I: int) -> dict[str, float]:
 
 
 def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str, str]]]:
-    """What the programs request, as a bar above the minimum; and what their two sums take on chip."""
+    """What the programs request, as a bar above the minimum; and what their two sums take on chip, of 64 KiB."""
     least = once(T, I)
     minimum = sum(least.values())
 
@@ -57,16 +58,65 @@ def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str,
             x, y = (600, 1050)[i % 2], (0.15, -0.22)[i // 2]
             axes.text(x, y, "■", color=COLOURS[name], va="center")
             axes.text(x + 48, y, name, color=INK, va="center")
-        axes.set_yticks((1, 0), ["requested", "minimum"])
+        axes.set_yticks((1, 0), ["tiled", "once"])  # short: the live form has little room
         axes.set(xlabel="MiB per step", xlim=(0, 1650), ylim=(-0.5, 1.5))
         axes.grid(axis="y", visible=False)
         sums = f"{2 * 4 * tokens * spins / 1024:.0f} KiB"
         title = f"Tiles of {tokens} × {spins}: {total / minimum:.1f} times the minimum"
-        axes.text(600, 0.52, f"the two sums of a program take {sums} on chip", va="center", fontsize=10)
+        fit = "" if tokens * spins <= 8192 else ", too large"
+        axes.text(600, 0.52, f"two sums on chip: {sums}{fit}", va="center", fontsize=10)
         axes.set_title(title, loc="left", fontsize=11.5, weight="bold")
         return figure, {"requested": f"{total:,.0f} MiB", "two sums on chip": sums}
 
     return draw
+
+
+def step_waits(T: int, I: int, size: int, flops: float, saved: bool) -> dict[str, float]:
+    """Estimated µs of one step of T tokens on an A100, by what it waits for; saved: fused, and the couplings packed.
+    A product takes as long as the slower of its arithmetic and its memory, every tensor once."""
+    array, couplings = size * T * I, 2 * I * I * (0.25 if saved else size)
+    parts = {
+        "arithmetic": 4 * T * I * I / flops,
+        "couplings": ((4 if saved else 5) * array + couplings) / BANDWIDTH,
+        "other operations": (0 if saved else 9) * array / BANDWIDTH,
+    }
+    slower = max("arithmetic", "couplings", key=parts.get)
+    return {name: 1e6 * part for name, part in parts.items() if name == slower or name == "other operations"}
+
+
+BANDWIDTH = 1.555e12  # bytes per second, by the data sheet of an A100
+WAITS = {"arithmetic": ZERO, "couplings": PLUS, "other operations": FORWARD}
+CASES = {"1 token,\n16 bits": (1, 2, 312e12), "2,048 tokens,\nfloat32": (2048, 4, 19.5e12)}
+CASES["2,048 tokens,\n16 bits"] = (2048, 2, 312e12)
+
+
+@styled
+def waiting(I: int) -> tuple[Figure, dict[str, tuple[float, float]]]:
+    """What a step waits for, as PyTorch runs it and fused and packed, each case relative to PyTorch. Returns µs."""
+    figure = Figure(figsize=(7.2, 3.7))
+    axes = figure.add_axes((0.18, 0.16, 0.62, 0.62))
+    shown = {}
+    for row, (name, case) in enumerate(CASES.items()):
+        both = [step_waits(case[0], I, *case[1:], saved=saved) for saved in (False, True)]
+        whole = sum(both[0].values())
+        for parts, y in zip(both, (-row + 0.19, -row - 0.19), strict=True):
+            left = 0.0
+            for part, time in parts.items():
+                axes.fill_between([left, left + time / whole], y - 0.16, y + 0.16, color=WAITS[part], lw=0)
+                left += time / whole
+            who = "" if row else ", PyTorch" if parts is both[0] else ", fused and packed"
+            axes.text(left + 0.015, y, f"{sum(parts.values()):,.{whole < 100:d}f} µs{who}", va="center", fontsize=9.5)
+        shown[name.replace("\n", " ")] = tuple(sum(parts.values()) for parts in both)
+    for x, (name, colour) in zip((0, 0.31, 0.6), WAITS.items(), strict=True):
+        axes.text(x, 0.62, "■", color=colour)
+        axes.text(x + 0.035, 0.62, name, fontsize=10)
+    axes.set(xlabel="estimated time of a step, relative to PyTorch", xlim=(0, 1), ylim=(-2.5, 0.5))
+    axes.set_xticks([0, 0.5, 1], ["0", "50%", "100%"])
+    axes.set_yticks([0, -1, -2], list(CASES))
+    axes.grid(axis="y", visible=False)
+    title = "One token waits for couplings, 2,048 for arithmetic"
+    figure.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
+    return figure, shown
 
 
 def _matrix(axes: Axes, x: float, y: float, w: float, h: float, name: str, size: str) -> None:

@@ -23,6 +23,7 @@ MOST = 100  # frames
 UNITS = 94  # of a drawing, to the inch
 WIDEST = 400  # of them for a panel, so that its texts can be read on a phone
 MARGIN = 46  # right of a panel with texts outside
+INKS = "#000000", "#222222"  # of texts that say nothing else: the page's ink, light on a dark page
 USUAL = dict(width=1.3, dot=0.0, filled=True, dashes=False, opacity=1.0)  # what core.js takes if nothing is said
 Stops = Mapping[str, list]  # control -> every value it can take
 Mark = dict[str, object]
@@ -172,4 +173,5 @@ def _texts(axes: Axes, panel: int) -> Iterator[Mark]:
         share = dict(start=box.x0, middle=(box.x0 + box.x1) / 2, end=box.x1)[anchor]
         at = rounded(np.array([left + share * (right - left), low + box.y1 * (high - low)]), 5)
         colour = to_hex(text.get_color()).upper()
+        colour = "black" if colour in INKS else colour
         yield dict(panel=panel, x=at[0], y=at[1], text=text.get_text(), colour=colour, anchor=anchor)

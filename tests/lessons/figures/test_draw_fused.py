@@ -7,6 +7,7 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from pspin_lite.lessons.figures import draw_fused as draw
+from pspin_lite.lessons.live.frames import frames
 
 TOKENS, SPINS = (16, 32, 64, 128, 256), (32, 64, 128, 256, 512)
 
@@ -50,7 +51,34 @@ def test_the_bar_is_as_long_as_the_sum():
     widths = [np.ptp(bar.get_paths()[0].vertices[:, 0]) for bar in figure.axes[0].collections]
     assert sum(widths[:4]) == pytest.approx(sum(draw.step_traffic(2048, 2048, 64, 128).values()))
     assert sum(widths[4:]) == pytest.approx(sum(draw.once(2048, 2048).values()))
-    assert "the two sums of a program take 64 KiB on chip" in [text.get_text() for text in figure.axes[0].texts]
+    assert "two sums on chip: 64 KiB" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_sums_that_do_not_fit_are_called_too_large():
+    figure, _ = draw.tile_traffic(2048, 2048)(128, 128)
+    assert "two sums on chip: 128 KiB, too large" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_live_bars_have_room_for_their_names_and_can_be_read_on_a_dark_page():
+    drawn = frames(draw.tile_traffic(2048, 2048), {"tokens": [16], "spins": [32]})
+    assert max(len(name) for panel in drawn["panels"] for name in panel["yticklabels"]) <= 7
+    colours = {text["text"]: text["colour"] for text in drawn["texts"]}
+    assert colours["1,392 MiB"] == colours["spins y"] == "black"
+
+
+def test_one_token_waits_for_couplings_and_many_for_arithmetic():
+    assert draw.step_waits(1, 2048, 2, 312e12, saved=False).keys() == {"couplings", "other operations"}
+    assert draw.step_waits(2048, 2048, 4, 19.5e12, saved=True) == {
+        "arithmetic": pytest.approx(1762, abs=0.1),
+        "other operations": 0,
+    }
+    figure, shown = draw.waiting(2048)
+    assert shown["1 token, 16 bits"] == pytest.approx((10.83, 1.36), abs=0.01)
+    assert shown["2,048 tokens, float32"] == pytest.approx((1859.1, 1762.0), abs=0.1)
+    assert shown["2,048 tokens, 16 bits"] == pytest.approx((158.7, 110.1), abs=0.1)
+    assert {"10.8 µs, PyTorch", "1.4 µs, fused and packed", "1,859 µs", "110 µs"} <= {
+        text.get_text() for text in figure.axes[0].texts
+    }
 
 
 def test_a_program_reads_two_blocks_that_lie_apart():

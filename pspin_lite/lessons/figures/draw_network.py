@@ -65,7 +65,7 @@ def interactions() -> tuple[Figure, dict[str, float]]:
     for i, (corner, value) in enumerate(zip(shifted, spins, strict=True)):
         _spin(axes, *corner, value, name=f"{i + 1}", beside=3.6 if i == 1 else -3.6)
     for x, title, note, kind in (
-        (12, "Ising, Hopfield: p = 2", "a number for each pair", "pairs"),
+        (12, "Ising model: p = 2", "a number for each pair", "pairs"),
         (36.5, "p-spin model: p = 3", "a number for each triple", "triple"),
         (61.5, "this paper", "two sums, multiplied", ""),
     ):

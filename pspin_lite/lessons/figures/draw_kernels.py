@@ -218,7 +218,7 @@ def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
 
 TOKENS = 2048  # the paper's context
 BUSY = Panel(
-    (0.21, 0.24, 0.30, 0.60),  # room for the longest name, also where letters are wider
+    (0.17, 0.24, 0.33, 0.60),
     "Writes and reads fill the chip",
     "multiprocessors with work, of 108",
     "",
@@ -226,7 +226,7 @@ BUSY = Panel(
     (-0.6, 2.6),
     (0, 54, 108),
     (0, 1, 2),
-    ("pass_on", "writes, reads", "walk"),
+    ("pass_on", "both", "walk"),  # a longer name would not fit on a phone
 )
 MOVED = Panel(
     (0.62, 0.24, 0.34, 0.60),

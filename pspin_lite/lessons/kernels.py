@@ -116,7 +116,10 @@ def walk_either_way(
     store_rows(h_ptr, h, 0, d, d, WIDTH, WIDTH)
 
 
-def run_walk(chunk_step, q, k, v, g, h, reverse=False, transposed=False, C=16, WIDTH=16):
+def run_walk(
+    chunk_step: Callable, q: Tensor, k: Tensor, v: Tensor, g: Tensor, h: Tensor,
+    reverse: bool = False, transposed: bool = False, C: int = 16, WIDTH: int = 16,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     q, k, v, h = (x.contiguous() for x in (q, k, v, h.clone()))
     (H, T, d), chunks = q.shape, triton.cdiv(q.shape[1], C)
     o, states = torch.empty_like(v), v.new_empty(H, chunks, d, d)
@@ -141,7 +144,10 @@ def gates(
     tl.store(dg_ptr + head * T + t, dg, mask=t < T)
 
 
-def run_gates(sum_flows, q, k, v, do, g, states, dstates, C=16, WIDTH=16):
+def run_gates(
+    sum_flows: Callable, q: Tensor, k: Tensor, v: Tensor, do: Tensor, g: Tensor, states: Tensor, dstates: Tensor,
+    C: int = 16, WIDTH: int = 16,
+) -> Tensor:  # fmt: skip
     q, k, v, do = (x.contiguous() for x in (q, k, v, do))
     (T, d), dg = q.shape[1:], torch.empty_like(g)
     gates[states.shape[:2]](q, k, v, do, g, states, dstates, dg, T, d, C, WIDTH, sum_flows)
@@ -154,7 +160,7 @@ def apply_to_block(in_ptr, out_ptr, C: tl.constexpr, function: tl.constexpr):
     tl.store(out_ptr + t, function(tl.load(in_ptr + t[:, None] * C + t[None, :]), C))
 
 
-def run_on_block(function, block):  # a function [C, C] -> [C] that is to be part of a kernel, by itself
+def run_on_block(function: Callable, block: Tensor) -> Tensor:  # a kernel's function [C, C] -> [C], by itself
     result = block.new_empty(len(block))
     apply_to_block[(1,)](block.contiguous(), result, len(block), function)
     return result

@@ -116,7 +116,10 @@ def walk_either_way(
     store_rows(h_ptr, h, 0, d, d, WIDTH, WIDTH)
 
 
-def run_walk(chunk_step, q, k, v, g, h, reverse=False, transposed=False, C=16, WIDTH=16):
+def run_walk(
+    chunk_step: Callable, q: Tensor, k: Tensor, v: Tensor, g: Tensor, h: Tensor,
+    reverse: bool = False, transposed: bool = False, C: int = 16, WIDTH: int = 16,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     q, k, v, h = (x.contiguous() for x in (q, k, v, h.clone()))
     (H, T, d), chunks = q.shape, triton.cdiv(q.shape[1], C)
     o, states = torch.empty_like(v), v.new_empty(H, chunks, d, d)
@@ -141,11 +144,26 @@ def gates(
     tl.store(dg_ptr + head * T + t, dg, mask=t < T)
 
 
-def run_gates(sum_flows, q, k, v, do, g, states, dstates, C=16, WIDTH=16):
+def run_gates(
+    sum_flows: Callable, q: Tensor, k: Tensor, v: Tensor, do: Tensor, g: Tensor, states: Tensor, dstates: Tensor,
+    C: int = 16, WIDTH: int = 16,
+) -> Tensor:  # fmt: skip
     q, k, v, do = (x.contiguous() for x in (q, k, v, do))
     (T, d), dg = q.shape[1:], torch.empty_like(g)
     gates[states.shape[:2]](q, k, v, do, g, states, dstates, dg, T, d, C, WIDTH, sum_flows)
     return dg  # by one program for each chunk of each head
+
+
+@triton.jit
+def apply_to_block(in_ptr, out_ptr, C: tl.constexpr, function: tl.constexpr):
+    t = tl.arange(0, C)
+    tl.store(out_ptr + t, function(tl.load(in_ptr + t[:, None] * C + t[None, :]), C))
+
+
+def run_on_block(function: Callable, block: Tensor) -> Tensor:  # a kernel's function [C, C] -> [C], by itself
+    result = block.new_empty(len(block))
+    apply_to_block[(1,)](block.contiguous(), result, len(block), function)
+    return result
 
 
 @triton.jit
@@ -218,25 +236,28 @@ STRENGTHS = (0.1, 0.5, 1, 2, 3, 4, 5, 10, 15, 20, 40, 80)
 def decay_gradients(
     shortcut: Callable, strengths: Sequence[float] = STRENGTHS, T: int = 64, d: int = 16
 ) -> dict[float, tuple[Tensor, dict[str, Tensor]]]:
-    """The gradients of all gates when every log decay is -strength: the reference, by the recurrence in float64, and
-    in float32 by shortcut(q, k, dq, dk), with and without rounding of dq and dk, and by the package's sums."""
-    numbers = torch.randn(4, T, d, generator=torch.Generator().manual_seed(1), device="cpu")
-    q, k, v, do = numbers.to(torch.get_default_device())
+    """gate_gradients for gates that are all equal, when every log decay is -strength."""
+    return {strength: gate_gradients(shortcut, torch.full((T,), -float(strength)), d) for strength in strengths}
+
+
+def gate_gradients(shortcut: Callable, g: Tensor, d: int = 16) -> tuple[Tensor, dict[str, Tensor]]:
+    """The gradients of one head's log decays g (T,), its q, k, v and do random: the reference, by the recurrence in
+    float64, and in float32 by shortcut(q, k, dq, dk), with and without rounding of dq and dk, and by the package's
+    sums."""
+    numbers = torch.randn(4, len(g), d, generator=torch.Generator().manual_seed(1), device="cpu")
+    q, k, v, do = numbers.to(g.device)
     chunked = heads_first(state_space.chunked, chunk=16, backend="torch")
-    samples = {}
-    for strength in strengths:
-        inputs = (q, k, v, torch.full((T,), -float(strength)), torch.zeros(d, d))
-        inputs64 = [x.double() for x in inputs]
-        reference = differentiate(heads_first(state_space.recurrent), inputs64, do.double(), inputs64[-1])["dg"]
-        grads = differentiate(chunked, inputs, do, inputs[-1])
-        dq, dk = grads["dq"], grads["dk"]
-        methods = {
-            "shortcut, ∂q and ∂k in bfloat16": shortcut(q, k, dq.bfloat16(), dk.bfloat16()),
-            "shortcut, float32": shortcut(q, k, dq, dk),
-            "sums (ours), float32": grads["dg"],
-        }
-        samples[strength] = reference, methods
-    return samples
+    inputs = (q, k, v, g.detach().float(), torch.zeros(d, d, device=g.device))
+    inputs64 = [x.double() for x in inputs]
+    reference = differentiate(heads_first(state_space.recurrent), inputs64, do.double(), inputs64[-1])["dg"]
+    grads = differentiate(chunked, inputs, do, inputs[-1])
+    dq, dk = grads["dq"], grads["dk"]
+    methods = {
+        "shortcut, ∂q and ∂k in bfloat16": shortcut(q, k, dq.bfloat16(), dk.bfloat16()),
+        "shortcut, float32": shortcut(q, k, dq, dk),
+        "sums (ours), float32": grads["dg"],
+    }
+    return reference, methods
 
 
 def early_stops(

@@ -17,6 +17,10 @@ from pspin_lite import state_space
 from pspin_lite.lessons import kernels as lesson_kernels
 from pspin_lite.lessons.figures.kernels import relative_errors
 
+# isort: split
+import triton
+import triton.language as tl
+
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "02_triton_forward.ipynb"
 
 
@@ -57,6 +61,32 @@ def test_sums_stay_right_where_the_shortcut_does_not():
     assert min(rounded[20], single[20]) > 1
     assert max(sums.values()) < 1e-5
     assert [bool((dg == 0).all()) for dg in samples[torch.inf][1].values()] == [False, False, True], "at resets"
+
+
+def test_the_gradients_of_any_gates():
+    """Equal gates are the special case; a reset among weak decays, in one head, is a shortcut's noise and our zero."""
+
+    def shortcut(q, k, dq, dk):
+        return (q * dq - k * dk).sum(-1).flip(0).cumsum(0).flip(0)
+
+    equal = lesson_kernels.gate_gradients(shortcut, torch.full((64,), -4.0))
+    assert torch.equal(equal[0], lesson_kernels.decay_gradients(shortcut, (4,))[4][0])
+    g = -torch.rand(20, generator=torch.Generator().manual_seed(0))
+    g[7] = -torch.inf
+    reference, methods = lesson_kernels.gate_gradients(shortcut, g)
+    assert reference[7] == methods["sums (ours), float32"][7] == 0
+    assert 0 < methods["shortcut, ∂q and ∂k in bfloat16"][7].abs() < 0.1 * reference.abs().max()
+
+
+@triton.jit
+def weighted_rows(block, C: tl.constexpr):
+    return tl.sum(block * tl.arange(0, C)[None, :], 1)
+
+
+def test_a_function_runs_on_a_block_by_itself():
+    block = torch.arange(16.0).view(4, 4)
+    assert torch.equal(lesson_kernels.run_on_block(weighted_rows, block), block @ torch.arange(4.0))
+    assert torch.equal(lesson_kernels.run_on_block(weighted_rows, block.T), block.T @ torch.arange(4.0))
 
 
 def test_operands_are_tried(capsys):

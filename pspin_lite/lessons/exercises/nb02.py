@@ -34,6 +34,30 @@ def grade_programs(answer) -> None:
 
 
 @triton.jit
+def step(q_ptr, k_ptr, v_ptr, g_ptr, h_ptr, o_ptr, d, WIDTH: tl.constexpr):
+    head, c = tl.program_id(0), tl.arange(0, WIDTH)
+    inside = (c[:, None] < d) & (c[None, :] < d)
+    at = h_ptr + head * d * d + c[:, None] * d + c[None, :]
+    q = tl.load(q_ptr + head * d + c, mask=c < d, other=0.0)  # [WIDTH]
+    k = tl.load(k_ptr + head * d + c, mask=c < d, other=0.0)
+    v = tl.load(v_ptr + head * d + c, mask=c < d, other=0.0)
+    h = tl.exp(tl.load(g_ptr + head)) * tl.load(at, mask=inside, other=0.0) + k[:, None] * v[None, :]
+    tl.store(at, h, mask=inside)
+    tl.store(o_ptr + head * d + c, tl.sum(q[:, None] * h, 0), mask=c < d)
+
+
+def grade_step(answer) -> None:
+    H, d = 3, 20
+    q, k, v = random(3, H, d)
+    g, h = torch.tensor([-0.5, -2.0, -torch.inf], device=device()), random(H, d, d)
+    expected, state = state_space.recurrent(*(x[None, None] for x in (q, k, v, g)), h[None])
+    o = torch.full_like(q, torch.nan)
+    launch(answer, (H,), q, k, v, g, h, o, d, WIDTH=32)
+    expect("o after one step", o, expected[0, 0])
+    expect("h after one step", h, state[0])
+
+
+@triton.jit
 def pass_on(states_ptr, kept_ptr, h_ptr, chunks, d, WIDTH: tl.constexpr):
     head, c = tl.program_id(0), tl.arange(0, WIDTH)
     inside = (c[:, None] < d) & (c[None, :] < d)
@@ -64,44 +88,20 @@ def grade_pass_on(answer) -> None:
         expect(f"the state at the end, {what}", h, end)
 
 
-@triton.jit
-def step(q_ptr, k_ptr, v_ptr, g_ptr, h_ptr, o_ptr, d, WIDTH: tl.constexpr):
-    head, c = tl.program_id(0), tl.arange(0, WIDTH)
-    inside = (c[:, None] < d) & (c[None, :] < d)
-    at = h_ptr + head * d * d + c[:, None] * d + c[None, :]
-    q = tl.load(q_ptr + head * d + c, mask=c < d, other=0.0)  # [WIDTH]
-    k = tl.load(k_ptr + head * d + c, mask=c < d, other=0.0)
-    v = tl.load(v_ptr + head * d + c, mask=c < d, other=0.0)
-    h = tl.exp(tl.load(g_ptr + head)) * tl.load(at, mask=inside, other=0.0) + k[:, None] * v[None, :]
-    tl.store(at, h, mask=inside)
-    tl.store(o_ptr + head * d + c, tl.sum(q[:, None] * h, 0), mask=c < d)
-
-
-def grade_step(answer) -> None:
-    H, d = 3, 20
-    q, k, v = random(3, H, d)
-    g, h = torch.tensor([-0.5, -2.0, -torch.inf], device=device()), random(H, d, d)
-    expected, state = state_space.recurrent(*(x[None, None] for x in (q, k, v, g)), h[None])
-    o = torch.full_like(q, torch.nan)
-    launch(answer, (H,), q, k, v, g, h, o, d, WIDTH=32)
-    expect("o after one step", o, expected[0, 0])
-    expect("h after one step", h, state[0])
-
-
 EXERCISES = {
     "2.1": Exercise(
         grade_programs, programs_and_idle, "As many programs as blocks, rounded up. Lanes in all, minus m."
     ),
     "2.2": Exercise(
-        grade_pass_on,
-        pass_on,
-        "Load h. For each chunk n: load what it adds from states_ptr + (head * chunks + n) * d * d and its kept, store "
-        "h in that place, then h = kept * h + added. Store h after the loop. load_rows and store_rows help.",
-    ),
-    "2.3": Exercise(
         grade_step,
         step,
         "c = tl.arange(0, WIDTH): rows are c[:, None], columns c[None, :]. k[:, None] * v[None, :] is what is "
         "written; tl.sum(q[:, None] * h, 0) is what is read. Mask by c < d.",
+    ),
+    "2.3": Exercise(
+        grade_pass_on,
+        pass_on,
+        "Load h. For each chunk n: load what it adds from states_ptr + (head * chunks + n) * d * d and its kept, store "
+        "h in that place, then h = kept * h + added. Store h after the loop. load_rows and store_rows help.",
     ),
 }

@@ -226,7 +226,7 @@ BUSY = Panel(
     (-0.6, 2.6),
     (0, 54, 108),
     (0, 1, 2),
-    ("pass_on", "writes, reads", "walk"),
+    ("pass_on", "both", "walk"),  # a longer name would not fit on a phone
 )
 MOVED = Panel(
     (0.62, 0.24, 0.34, 0.60),

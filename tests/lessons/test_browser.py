@@ -305,7 +305,7 @@ def recipes(page) -> None:
     expect_numbers(box, {"sequences so far": "7,000"} | shown("subwords", "sequences", "held-out"))
     alphabet, axis, split = box.get_by_role("combobox").all()
     before = box.locator("svg").inner_html()
-    axis.select_option("flops")
+    axis.select_option("arithmetic")
     page.wait_for_function("before => document.querySelector('.recipes svg').innerHTML !== before", arg=before)
     page.wait_for_function("() => !document.querySelector('.recipes [data-name=\"sequences so far\"]')")
     expect_numbers(box, shown("subwords", "flops", "held-out"))

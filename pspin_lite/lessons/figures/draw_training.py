@@ -81,48 +81,47 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
 @styled
 def blocks(cfgs: Mapping[str, Config]) -> tuple[Figure, dict[str, int]]:
     """A block of "p-spin" and of "transformer", one above the other. -> parameters of a block"""
-    figure, axes = d.canvas(7.4, 3.9, "The same frame around different parts")
+    figure, axes = d.canvas(5.2, 4.5, "The same frame around different parts")
     parts = (
         ("p-spin", "p-Spin", BLUE, "state space", "product × decay", "attractor", "ternary, fed back"),
         ("transformer", "Transformer", ORANGE, "attention", "softmax of products", "SwiGLU", "dense, no feedback"),
     )
     shown = {}
-    for x, text in ((26.5, "between tokens"), (54.5, "each token alone")):
-        d.label(axes, x, 32.6, text, GREY)
-    for (key, name, colour, *words), y in zip(parts, (18.5, 2.5), strict=True):
+    for x, text in ((14.5, "between tokens"), (39.5, "each token alone")):
+        d.label(axes, x, 39.8, text, GREY)
+    for (key, name, colour, *words), y in zip(parts, (21.5, 2), strict=True):
         cfg = cfgs[key]
         size = costs.footprint(cfg)
         shown[key] = (size.params - size["embedding"].params - cfg.width) // cfg.layers  # but for the last norm
-        d.label(axes, 1.5, y + 10.2, name, size=11, ha="left", weight="bold")
-        d.label(axes, 1.5, y + 7.6, f"× {cfg.layers} layers", GREY, ha="left")
-        d.label(axes, 1.5, y + 5.2, f"{shown[key]:,}", GREY, 9.5, ha="left")
-        d.label(axes, 1.5, y + 3.1, "parameters each", GREY, 9.5, ha="left")
-        d.arrow(axes, (13.5, y), (73, y))
-        d.label(axes, 14.3, y + 1.6, "$x$", size=12)
-        for left, part, note in zip((17, 45), words[::2], words[1::2], strict=True):
+        d.label(axes, 1.5, y + 15.2, name, size=11, ha="left", weight="bold")
+        note = f"{cfg.layers} layers of {shown[key]:,} parameters"
+        d.label(axes, 14, y + 15.2, note, GREY, ha="left")
+        d.arrow(axes, (1, y), (51, y))
+        d.label(axes, 1.7, y + 1.6, "$x$", size=12)
+        for left, part, note in zip((4, 29), words[::2], words[1::2], strict=True):
             d.line(axes, [left, left], [y, y + 5.5])
             d.arrow(axes, (left, y + 5.5), (left, y + 6.2))
-            d.box(axes, left - 1, y + 6.2, 4, 5.4, "norm", GREY, 8.5)
-            d.arrow(axes, (left + 3, y + 8.9), (left + 5, y + 8.9))
-            d.box(axes, left + 5, y + 5.6, 15, 6.6, f"{part}\n", colour)
-            d.label(axes, left + 12.5, y + 7.3, note, size=9)
-            d.line(axes, [left + 20, left + 22.5, left + 22.5], [y + 8.9, y + 8.9, y + 3])
-            d.arrow(axes, (left + 22.5, y + 3), (left + 22.5, y + 1.2))
+            d.box(axes, left - 2.2, y + 6.2, 4.4, 5.4, "norm", GREY, 9)
+            d.arrow(axes, (left + 2.2, y + 8.9), (left + 3.9, y + 8.9))
+            d.box(axes, left + 3.9, y + 5.6, 14.6, 6.6, f"{part}\n", colour, 11)
+            d.label(axes, left + 11.2, y + 7.3, note, size=9.5)
+            d.line(axes, [left + 18.5, left + 20.2, left + 20.2], [y + 8.9, y + 8.9, y + 3])
+            d.arrow(axes, (left + 20.2, y + 3), (left + 20.2, y + 1.2))
             ring = dict(boxstyle="circle,pad=0.15", fc="white", ec=GREY)
-            d.label(axes, left + 22.5, y, "+", size=11, weight="bold", bbox=ring)
+            d.label(axes, left + 20.2, y, "+", size=11, weight="bold", bbox=ring)
     return figure, shown
 
 
 @styled
 def rotation(pairs: Sequence[tuple[int, int]], rate: float = 0.3) -> tuple[Figure, list[tuple[float, float]]]:
     """A key and a query at each pair of positions, as arrows turned by `rate` radians per token. -> their angles"""
-    figure, axes = d.canvas(7.2, 3.0, "Move both tokens, and the angle between their arrows stays the same")
+    figure, axes = d.canvas(5.2, 2.8, "Move both tokens: the angle stays the same")
     axes.set_aspect("equal")
     note = f"both arrows start at 0° and turn by {rate:g} radians per token"
-    d.label(axes, 1.5, 25.6, note, GREY, 9.5, ha="left")
-    radius, y, shown = 8.5, 13.2, []
+    d.label(axes, 1.5, 23.4, note, GREY, 10, ha="left")
+    radius, y, shown = 7, 12.2, []
     for i, positions in enumerate(pairs):
-        x, angles = 18 + 36 * i, tuple(rate * t for t in positions)
+        x, angles = 13.5 + 21 * i, tuple(rate * t for t in positions)
         shown.append(angles)
         axes.add_patch(Circle((x, y), radius, fc="none", ec=d.ZERO))
         for name, t, angle, colour in zip(("key", "query"), positions, angles, (d.KEY, d.QUERY), strict=True):
@@ -131,13 +130,11 @@ def rotation(pairs: Sequence[tuple[int, int]], rate: float = 0.3) -> tuple[Figur
             side = "left" if tip[0] > 0 else "right"
             d.label(axes, x + 1.12 * tip[0], y + 1.12 * tip[1], f"{name} at {t}", colour, 10, ha=side, va="center")
         first, last = (np.degrees(angle) for angle in angles)
-        axes.add_patch(Arc((x, y), 6, 6, theta1=first, theta2=last, color=d.INK, lw=1.2))
+        axes.add_patch(Arc((x, y), 5, 5, theta1=first, theta2=last, color=d.INK, lw=1.2))
         middle = sum(angles) / 2
         text = f"{last - first:.0f}°"
-        d.label(axes, x + 4.6 * np.cos(middle), y + 4.6 * np.sin(middle), text, size=10, va="center")
-        d.label(
-            axes, x, 2, f"positions {positions[0]} and {positions[1]}: {positions[1] - positions[0]} apart", size=10
-        )
+        d.label(axes, x + 4.4 * np.cos(middle), y + 4.4 * np.sin(middle), text, size=10, va="center")
+        d.label(axes, x, 2, f"{positions[0]} and {positions[1]}: {positions[1] - positions[0]} apart", size=10)
     return figure, shown
 
 
@@ -158,26 +155,29 @@ def _columns(count: int) -> int:
 
 
 @styled
-def carried(state: int, token: int, lengths: Sequence[int], size: float = 1.3) -> tuple[Figure, dict]:
+def carried(state: int, token: int, lengths: Sequence[int], size: float = 1.15) -> tuple[Figure, dict]:
     """What must be kept to write the next token, in tiles as large as what one token adds to the Transformer's cache.
     state, token: numbers of float32 in the state, and per token in the cache."""
     kib = {"state": 4 * state / KIB, "token": 4 * token / KIB}
     tiles, cross = round(state / token), state / token
-    figure, axes = d.canvas(7.2, 3.6, f"The state never grows; the cache has caught up after {cross:.0f} tokens")
-    x, shown = 14, {}
-    d.label(axes, 1.5, 26.5, "p-Spin:\nits state", d.INK, 10.5, ha="left", va="top")
-    d.label(axes, 1.5, 16.5, "Transformer:\nkeys and\nvalues", d.INK, 10.5, ha="left", va="top")
+    figure, axes = d.canvas(5.2, 4.3, f"After {cross:.0f} tokens, the cache outgrows the state")
+    x, shown = 1.5, {}
+    d.label(axes, 1.5, 37.7, "p-Spin: its state", size=11, ha="left", weight="bold")
+    d.label(axes, 1.5, 24.7, "Transformer: keys and values", size=11, ha="left", weight="bold")
     for T in lengths:
-        columns, after = _columns(T), f"after {T} token{'s' if T > 1 else ''}"
-        d.label(axes, x, 29.5, after, size=10, ha="left")
-        _tiles(axes, x, 27, tiles, _columns(tiles), size, [d.STATE])
-        d.label(axes, x, 21, f"{kib['state']:g} KiB", size=9.5, ha="left")
-        _tiles(axes, x, 17, T, columns, size, [d.KEY, d.VALUE])
+        columns = _columns(T)
+        for y in (35, 22):
+            d.label(axes, x, y, f"{T} token{'s' if T > 1 else ''}", GREY, ha="left")
+        _tiles(axes, x, 33.4, tiles, _columns(tiles), size, [d.STATE])
+        d.label(axes, x, 28.4, f"{kib['state']:g} KiB", ha="left")
+        _tiles(axes, x, 20.4, T, columns, size, [d.KEY, d.VALUE])
         shown[T] = T * kib["token"]
-        d.label(axes, x, 17 - -(-T // columns) * size - 1.6, f"{shown[T]:g} KiB", size=9.5, ha="left")
-        x += max(11, columns * size + 2.6)
-    note = f"A tile is {kib['token']:g} KiB, what one token adds to the cache: half keys (orange), half values (green)."
-    d.label(axes, 1.5, 1.6, note, GREY, 9, ha="left")
+        d.label(axes, x, 20.4 - -(-T // columns) * size - 1.4, f"{shown[T]:g} KiB", ha="left")
+        x += max(9.9, columns * size + 2.2)
+    note = (
+        f"A tile is {kib['token']:g} KiB, what one token adds to the cache:\nhalf keys (orange), half values (green)."
+    )
+    d.label(axes, 1.5, 2.8, note, GREY, ha="left")
     return figure, kib | {"cache": shown, "tiles": tiles, "cross": cross}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from ...config import Config, preset
 from ...study import jobs, networks, records
@@ -23,7 +24,7 @@ COLUMNS = ("rate", "window", "p-Spin", "Transformer", "difference")  # of a comp
 EQUAL = {"sequences": "sequences", "flops": "arithmetic", "seconds": "time"}
 BOTH = ("p-spin", "transformer")
 HARDLY = 0.05  # bits per byte: networks that a title does not tell apart
-PAST, DECAY, SHARPNESS = 24, 0.8, 6.0  # tokens, and made-up constants of `weigh_the_past`
+PAST, SHARPNESS = 24, 6.0  # tokens, and a made-up constant of `weigh_the_past`
 TITLE = dict(loc="left", weight="bold", fontsize=11)
 DASHES = {"batch 1": "-", "batch 64": ":"}
 RECIPES = {1: "batch 1\n8,000 sequences", 64: "batch 64\n64,000 sequences"}
@@ -35,14 +36,6 @@ Network = tuple[str, str]  # group and name, as in networks.py
 def proper(text: str) -> str:
     """The names of networks as texts write them."""
     return text.replace("p-spin", "p-Spin").replace("transformer", "Transformer")
-
-
-def capitals(figure: Figure) -> Figure:
-    """The same figure, with such names in its legends."""
-    for legend in [*figure.legends, *(panel.get_legend() for panel in figure.axes)]:
-        for text in legend.get_texts() if legend else ():
-            text.set_text(proper(text.get_text()))
-    return figure
 
 
 def cooling(run: dict, unit: str) -> float:
@@ -69,14 +62,15 @@ def after(runs: Sequence[dict], place: float, unit: str = "sequences", split: st
     return float(np.interp(place, x, np.mean([records.curve(run, split)[1] for run in runs], 0)))
 
 
-def weigh_the_past(distance: int) -> tuple[LiveFigure, dict[str, float]]:
+def weigh_the_past(distance: int, decay: float) -> tuple[LiveFigure, dict[str, float]]:
     """For an Explorer: what two ways of weighing make of the same products of query and key. One token of the past fits
-    the query, `distance` tokens back; the products are made up, 1 for it and 0.1 for the others."""
+    the query, `distance` tokens back; the products are made up, 1 for it and 0.1 for the others, and so is the factor
+    that the softmax gets them with."""
     back = np.arange(1, PAST + 1)
     products = np.where(back == distance, 1.0, 0.1)
     scores = np.exp(SHARPNESS * products)
-    weights = {"state space": products * DECAY**back, "attention": scores / scores.sum()}
-    titles = ("State space: it fades with distance", "Attention: found at any distance")
+    weights = {"state space": products * decay**back, "attention": scores / scores.sum()}
+    titles = ("State space: product × decay", "Attention: softmax of products")
     panels, ticks = [], (-24, -18, -12, -6, -1)
     for i, title in enumerate(titles):
         place, label = (0.09 + 0.49 * i, 0.2, 0.41, 0.68), "" if i else "weight"
@@ -129,30 +123,31 @@ def _row(pair: tuple[Network, Network]) -> list[str]:
 def square(alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",) * 4) -> tuple[Figure, dict]:
     """Where two networks end with two recipes, on held-out speeches, and the differences along the sides and along the
     diagonal. notes: what to write into each box, row by row. -> (network, batch) -> bits per byte"""
-    figure, axes = d.canvas(7.4, 3.7, title)
-    label = "bits per byte, held-out; on the lines: top minus bottom, right minus left"
-    d.label(axes, 1.5, 32.3, label, GREY, 9.5, ha="left")
-    high, wide, left, low = 7, 18, {1: 15.5, 64: 53.5}, {"p-spin": 17.5, "transformer": 1.5}
-    ends, written = {}, iter(notes)
+    figure, axes = d.canvas(5.2, 4.3, title)
+    label = "bits per byte on held-out speeches; on the lines:\ntop minus bottom, right minus left"
+    d.label(axes, 1.5, 37.2, label, GREY, ha="left")
+    high, wide, left, low = 7.5, 14, {1: 13.5, 64: 37.3}, {"p-spin": 20, "transformer": 1.5}
+    middle, ends, written = (left[1] + wide + left[64]) / 2, {}, iter(notes)
     for name, colour in zip(BOTH, (BLUE, ORANGE), strict=True):
-        d.label(axes, 1.5, low[name] + high / 2, proper(name), size=11, ha="left", weight="bold")
+        d.label(axes, 0.8, low[name] + high / 2, proper(name), size=11, ha="left", weight="bold")
         for batch, x in left.items():
             ends[name, batch] = records.mean(records.bits(f"{alphabet}-{batch}", name))
             note = next(written)
-            d.box(axes, x, low[name], wide, high, f"{ends[name, batch]:.3f}" + ("\n" if note else ""), colour, 12)
-            d.label(axes, x + wide / 2, low[name] + 1.9, note, GREY, 9)
+            d.box(axes, x, low[name], wide, high, f"{ends[name, batch]:.3f}" + ("\n" if note else ""), colour, 13)
+            d.label(axes, x + wide / 2, low[name] + 1.9, note, GREY)
         y = low[name] + high / 2
         d.arrow(axes, (left[1] + wide, y), (left[64], y))
-        d.label(axes, 43.5, y + 1.5, f"{ends[name, 64] - ends[name, 1]:+.3f}")
+        d.label(axes, middle, y + 1.5, f"{ends[name, 64] - ends[name, 1]:+.3f}", size=10.5)
     white = dict(fc="white", ec="none", pad=1.5)
+    between = (low["p-spin"] + low["transformer"] + high) / 2
     for batch, x in left.items():
-        d.label(axes, x + wide / 2, 27.8, RECIPES[batch])
+        d.label(axes, x + wide / 2, 30.8, RECIPES[batch])
         d.line(axes, [x + wide / 2] * 2, [low["transformer"] + high, low["p-spin"]])
         gap = difference(tuple((f"{alphabet}-{batch}", name) for name in BOTH), records.SPLIT)
-        d.label(axes, x + wide / 2, 13, f"{gap.mean:+.3f} ± {gap.half_width:.3f}", bbox=white)
+        d.label(axes, x + wide / 2, between, f"{gap.mean:+.3f} ± {gap.half_width:.3f}", bbox=white)
     d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
     across = ends["p-spin", 1] - ends["transformer", 64]
-    d.label(axes, 43.5, 13, f"{diagonal}\n{across:+.3f}", d.BACKWARD, bbox=white)
+    d.label(axes, middle, between, f"{diagonal}\n{across:+.3f}", d.BACKWARD, bbox=white)
     return figure, ends
 
 
@@ -165,7 +160,7 @@ def trained(pairs: Mapping[str, tuple[Network, Network]]) -> list[list[str]]:
 def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, dict[str, list[Difference]]]:
     """Differences between two networks on both splits, with intervals where there are several seeds; shaded where a
     whole interval has to lie for a match."""
-    figure = Figure(figsize=(7.2, 1.4 + 0.6 * len(pairs)), layout="constrained")
+    figure = Figure(figsize=(5.2, 2 + 0.6 * len(pairs)), layout="constrained")
     panel = figure.subplots()
     panel.axvspan(-1, CLOSE, color=d.tint(GREEN), lw=0, zorder=0)
     panel.axvline(0, color=GREY, lw=1)
@@ -180,33 +175,40 @@ def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, d
     panel.set(
         xlim=(min(tips) - 0.02, max(tips) + 0.02),
         ylim=(len(pairs) - 0.5, -0.5),
-        xlabel="p-Spin minus Transformer, bits per byte (below 0: p-Spin is better)",
+        xlabel="p-Spin minus Transformer, bits per byte\n(below 0: p-Spin is better)",
     )
     panel.grid(axis="y", visible=False)
     note = f"a match: both bars in the shaded area, below +{CLOSE:g}"
     note += "; hollow: one run" if min(gap.pairs for gap in every) == 1 else ""
-    panel.set_title(note, fontsize=9.5, color=GREY, loc="left")
-    panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    panel.set_title(note, fontsize=10, color=GREY, loc="left")
+    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.12), ncols=2)
     return figure, shown
 
 
 @styled
-def tuning(group: str, names: Sequence[str]) -> tuple[Figure, dict[str, float]]:
-    """study.tuning with hollow stars, which hide no dot, at the rate of their own run. -> name -> the best rate that
-    the full runs could have"""
-    rates, doubled = ({name: records.rates(group, name, scale) for name in names} for scale in networks.SCALES)
-    best = {name: min(networks.RATES, key=rates[name].get) for name in names}
-    figure = capitals(study.tuning(rates, doubled)[0])
-    panel = figure.axes[0]
-    for line, name in zip(panel.lines[1::2], names, strict=False):
-        line.set_xdata(list(doubled[name]))
-    for line in [*panel.lines, *panel.get_legend().get_lines()]:
-        if line.get_marker() == "*":
-            line.set(markerfacecolor="none", markeredgecolor=line.get_color(), markersize=15)
-    panel.set_ylabel("bits per byte, mean of both splits")
-    times = (highest := max(best.values())) / preset("subword-lite").lr
-    batch = group.rpartition("-")[2]
-    panel.set_title(f"Batch {batch}: little to gain beyond {highest:g}, {times:g} times the paper's rate", **TITLE)
+def tuning(groups: Sequence[str], names: Sequence[str]) -> tuple[Figure, dict[str, dict[str, float]]]:
+    """Bits per byte of the tuning runs over the learning rate, a panel per group; hollow stars where the initial
+    weights are larger. -> group -> name -> the best rate that the full runs could have"""
+    figure, best = Figure(figsize=(5.2, 2.9 * len(groups)), layout="constrained"), {}
+    for panel, group in zip(np.ravel(figure.subplots(len(groups), 1)), groups, strict=True):
+        best[group], further = {}, []
+        for name in names:
+            rates, larger = (records.rates(group, name, scale) for scale in networks.SCALES)
+            best[group][name] = min(networks.RATES, key=rates.get)
+            further.append(rates[max(rates)] - rates[best[group][name]])
+            look = dict(color=study.OF_ARMS[name]["color"], label=proper(name))
+            panel.plot(list(rates), list(rates.values()), marker="o", **look)
+            panel.plot(list(larger), list(larger.values()), "*", ms=15, mfc="none", mec=look["color"])
+        ticks = sorted(rates)
+        panel.set_xscale("log")
+        panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks])
+        panel.set_xticks([], minor=True)
+        finding = "still falling" if min(further) < -CLOSE else "flat at the end"
+        panel.set_title(f"Batch {group.rpartition('-')[2]}: {finding}", **TITLE)
+        panel.set(xlabel="learning rate", ylabel="bits per byte,\nmean of both splits")
+    star = Line2D([], [], ls="", marker="*", color=GREY, ms=15, mfc="none", label="initial weights × 2")
+    first = figure.axes[0]
+    first.legend(handles=[*first.get_legend_handles_labels()[0], star])
     return figure, best
 
 

@@ -43,13 +43,14 @@ def test_batch_sizes_share_the_colour_of_their_network():
 
 
 def test_the_past_is_weighed_in_two_ways():
-    near, far = (race.weigh_the_past(distance) for distance in (2, 20))
+    near, far = (race.weigh_the_past(distance, 0.8) for distance in (2, 20))
     for figure, numbers in (near, far):
         tops = [line.y[1] for line in figure.lines]
         assert sum(tops[race.PAST :]) == pytest.approx(1), "a softmax"
         assert max(tops[race.PAST :]) == numbers["attention: weight of the token that matches"]
     state = "state space: weight of the token that matches"
-    assert far[1][state] == pytest.approx(near[1][state] * race.DECAY**18)
+    assert far[1][state] == pytest.approx(near[1][state] * 0.8**18)
+    assert race.weigh_the_past(20, 1.0)[1][state] == 1, "nothing fades without a decay"
     assert len({numbers["attention: weight of the token that matches"] for _, numbers in (near, far)}) == 1
 
 
@@ -62,17 +63,19 @@ def test_bits_where_a_curve_passes():
 
 def test_each_star_is_at_the_rate_of_its_own_run(monkeypatch):
     made = {
-        ("a", 1.0): {4e-4: 3.0, 8e-4: 2.0, 1.6e-3: 2.5, 3.2e-3: 2.6},
-        ("b", 1.0): {4e-4: 3.1, 8e-4: 3.0, 1.6e-3: 2.8, 3.2e-3: 2.9},
-        ("a", 2.0): {8e-4: 2.1},
-        ("b", 2.0): {1.6e-3: 2.7},
+        ("p-spin", 1.0): {4e-4: 3.0, 8e-4: 2.0, 1.6e-3: 2.5, 3.2e-3: 2.6},
+        ("swiglu", 1.0): {4e-4: 3.1, 8e-4: 3.0, 1.6e-3: 2.8, 3.2e-3: 2.9},
+        ("p-spin", 2.0): {8e-4: 2.1},
+        ("swiglu", 2.0): {1.6e-3: 2.7},
     }
     monkeypatch.setattr(records, "rates", lambda group, name, scale: made[name, scale])
-    figure, best = race.tuning("any-1", ("a", "b"))
-    assert best == {"a": 8e-4, "b": 1.6e-3}
+    figure, best = race.tuning(["any-1"], ("p-spin", "swiglu"))
+    assert best == {"any-1": {"p-spin": 8e-4, "swiglu": 1.6e-3}}
     stars = [line for line in figure.axes[0].lines if line.get_marker() == "*" and len(line.get_xdata())]
     assert [list(star.get_xdata()) for star in stars] == [[8e-4], [1.6e-3]]
-    assert figure.axes[0].get_title("left") == "Batch 1: little to gain beyond 0.0016, 2 times the paper's rate"
+    assert figure.axes[0].get_title("left") == "Batch 1: flat at the end"
+    made["swiglu", 1.0][6.4e-3] = 2.7
+    assert race.tuning(["any-64"], ("p-spin", "swiglu"))[0].axes[0].get_title("left") == "Batch 64: still falling"
 
 
 def test_a_comparison_says_how_both_were_trained():

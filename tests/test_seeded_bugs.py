@@ -345,6 +345,37 @@ BUGS = [
         "Attractor(cfg)",
         "test_variants.py",
     ),
+    Bug(
+        "size of the Jacobian at the wrong point",
+        "_mended",
+        "torch.autograd.grad(attractor.step(y, z,",
+        "torch.autograd.grad(attractor.step(0 * y, z,",
+        "test_variants.py",
+    ),
+    Bug(
+        "gate after the output projection",
+        "_mended",
+        "self.w_o(o * F.silu(self.w_y(x)))",
+        "self.w_o(o)",
+        "test_variants.py",
+    ),
+    Bug(
+        "second moment not corrected",
+        "training/part_noise",
+        'state["exp_avg_sq"] / grown',
+        'state["exp_avg_sq"]',
+        "training/test_part_noise.py",
+    ),
+    Bug(
+        "every part moved at once",
+        "training/part_noise",
+        "start | {name: after[name] for name in names}",
+        "after",
+        "training/test_part_noise.py",
+    ),
+    Bug(
+        "late from the start", "training/recipe", "if 2 * step >= cfg.steps", "if step >= 0", "training/test_recipe.py"
+    ),
     Bug("verdict turned round", "study/claims/comparisons", "gap.high <= margin", "gap.high > margin", VERDICT),
     Bug("margin against the mean", "study/intervals", "self.mean + self.half_width", "self.mean", VERDICT),
     Bug(

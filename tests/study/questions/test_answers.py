@@ -353,10 +353,10 @@ def test_rows_that_wait_are_one_row(folder):
 
 
 def test_the_summary_tells_what_is_answered(folder):
-    assert page.so_far().startswith("0 of 236 runs are on record, and 0 of ")
+    assert page.so_far().startswith("0 of 390 runs are on record, and 0 of ")
     network(folder, "living-bytes/no-mlp", 2.0)
     network(folder, "living-bytes/p-spin", 1.9)
-    assert "6 of 236 runs" in page.so_far()
+    assert "6 of 390 runs" in page.so_far()
     assert "with bytes only. The paper's attractor earns 0.100 ± 0.00" in page.so_far()
     network(folder, "living-bytes/p-spin", 2.0)
     assert "is silent" in page.so_far()

@@ -95,7 +95,12 @@ def _answers(section: str) -> Callable[[], str]:
 
 
 TABLES = {section: _answers(section) for section in SECTIONS}
-PARTS: tuple[Callable[[], str], ...] = (so_far, *TABLES.values(), branches, betas, missing)
+AFTER = {"living": (branches,), "moments": (betas,)}  # a table of answers
+PARTS: tuple[Callable[[], str], ...] = (
+    so_far,
+    *(part for section, table in TABLES.items() for part in (table, *AFTER.get(section, ()))),
+    missing,
+)
 
 
 def _ends(name: str) -> str:

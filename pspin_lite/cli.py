@@ -74,6 +74,7 @@ def add_run_commands(commands: argparse._SubParsersAction[argparse.ArgumentParse
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="anything else of the preset")
     for name in ("micro-batch", "validate-every", "validate-tokens", "final-tokens", "checkpoint-every", "probe-every"):
         train.add_argument(f"--{name}", type=int, metavar="N", help="see `Settings` in pspin_lite/training/settings.py")
+    train.add_argument("--probe-parts", action="store_true", default=None, help="and each part of the network, too")
     train.add_argument("--precision", choices=("auto", "float32", "bfloat16"))
     train.add_argument("--compile", action="store_true", default=None, help="torch.compile")
     train.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))

@@ -51,6 +51,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("batch", "steps"), _at_least(1)),
     **dict.fromkeys(("warmup", "cooldown", "micro_steps", "seed"), _at_least(0)),
     **dict.fromkeys(("lr", "clip", "gain", "ternary_gain", "mixer_gain", "down_gain", "rope_base"), _POSITIVE),
+    **dict.fromkeys(("coupling_gain", "gamma_range", "late_rate"), _POSITIVE),
     **dict.fromkeys(("min_ratio", "weight_decay"), _FRACTION),
     **dict.fromkeys(("decay_vectors", "implicit", "ternary"), _SWITCH),
     **dict.fromkeys(("norm_qk", "norm_state", "norm_down", "output_gate"), _SWITCH),
@@ -59,6 +60,7 @@ _RULES: dict[str, Rule] = {
     "chunk": lambda name, value: value is None or checks.whole(name, value, 1),
     "tol": _rule(lambda x: x is None or (_number(x) and 0 < x < 1), "None or a number between 0 and 1"),
     "gamma_start": _rule(_number, "a finite number"),
+    "penalty": _rule(lambda x: _number(x) and x >= 0, "a finite number, 0 or above"),
     "mixer": _one_of("state space", "long state space", "attention"),
     "mlp": _one_of("attractor", "spin", "swiglu", "none"),
     "nonlinearity": _one_of("tanh sigmoid", "tanh tanh", "tanh silu", "linear silu"),
@@ -177,10 +179,14 @@ class VariantConfig(AblationConfig):
     gate: str = "paper"  # or "spread": a bias per head, so that half-lives start between 2 and 200 tokens
     norm_qk: bool = False  # queries and keys of the state space normalised per head
     norm_state: bool = False  # what the state gives, normalised per head
-    output_gate: bool = False  # what the state gives, times silu(W_y x)
+    output_gate: bool = False  # what the state or the attention gives, times silu(W_y x)
     norm_down: bool = False  # the spins normalised before W_down
     mixer_gain: float = 1.0  # times `gain`, of the mixer's matrices
     down_gain: float = 1.0  # times `gain`, of W_down
+    coupling_gain: float = 1.0  # times `ternary_gain`, of W_ext and W_int
+    gamma_range: float = 0.5  # gamma = gamma_range * tanh(gamma_param)
+    penalty: float = 0.0  # on the squared size of the attractor's Jacobian, added to the loss in training
+    late_rate: float = 1.0  # times the learning rate, in the second half of a run
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,29 +195,37 @@ class VariantConfig(AblationConfig):
             raise checks.wrong("nonlinearity", repr(self.nonlinearity), expected)
         if self.norm_down and self.mlp != "spin":
             raise checks.wrong("norm_down", f"True with mlp={self.mlp!r}", "False, or mlp='spin'")
-        if self.mixer == "attention" and (self.gate != "paper" or self.norm_qk or self.norm_state or self.output_gate):
+        if self.mixer == "attention" and (self.gate != "paper" or self.norm_qk or self.norm_state):
             raise checks.wrong("mixer", repr(self.mixer), "a state space, with a gate or norms that only it has")
+        if self.mends_attractor and not (self.mlp == "attractor" and self.ternary and self.tol is None):
+            came = f"mlp={self.mlp!r}, ternary={self.ternary}, tol={self.tol}"
+            raise checks.wrong("gamma_range or penalty", came, "mlp='attractor', ternary=True, tol=None with them")
+
+    @property
+    def mends_attractor(self) -> bool:
+        return (self.gamma_range, self.penalty) != (0.5, 0.0)
 
 
+_LATER = dict(optimizer="adamw", coupling_gain=1.0, gamma_range=0.5, penalty=0.0, late_rate=1.0)  # added later
 _KINDS = {"p-spin": PSpinConfig, "transformer": TransformerConfig, "ablation": AblationConfig, "variant": VariantConfig}
 
 
 def to_dict(cfg: Config) -> dict:
-    """For a JSON file; `from_dict` gives the configuration back. AdamW is not mentioned: so files from before there was
-    a choice stay as they are."""
+    """For a JSON file; `from_dict` gives the configuration back. What was added later is not mentioned unless it was
+    chosen: so files from before there was a choice stay as they are."""
     kind = next(name for name, made in _KINDS.items() if type(cfg) is made)
     values = dict(kind=kind) | dataclasses.asdict(cfg)
-    return {key: value for key, value in values.items() if (key, value) != ("optimizer", "adamw")}
+    return {key: value for key, value in values.items() if key not in _LATER or value != _LATER[key]}
 
 
 def from_dict(values: dict) -> PSpinConfig | TransformerConfig:
-    """What `to_dict` gave; every key is checked, and none may be missing but the optimizer."""
+    """What `to_dict` gave; every key is checked, and none may be missing but what was added later."""
     values = dict(values)
     made = _KINDS[checks.choice("kind", values.pop("kind", None), _KINDS)]
     names = [f.name for f in dataclasses.fields(made)]
     for key in values:
         checks.choice("configuration key", key, names)
-    missing = [name for name in names if name not in values and name != "optimizer"]
+    missing = [name for name in names if name not in values and name not in _LATER]
     if missing:
         raise checks.wrong("configuration", "a dict without " + ", ".join(missing), "every key")
     if isinstance(values["betas"], list):  # JSON has no tuples

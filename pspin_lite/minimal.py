@@ -122,8 +122,10 @@ class Attractor(nn.Module):
 class Block(nn.Module):
     def __init__(self, width: int, heads: int, spins: int, steps: int, chunk: int):
         super().__init__()
-        self.norm_ssm, self.norm_spin = nn.RMSNorm(width, 1e-6), nn.RMSNorm(width, 1e-6)  # Eq. rmsnorm
-        self.state_space, self.attractor = StateSpace(width, heads, chunk), Attractor(width, spins, steps)
+        self.norm_ssm = nn.RMSNorm(width, 1e-6)  # Eq. rmsnorm
+        self.norm_spin = nn.RMSNorm(width, 1e-6)
+        self.state_space = StateSpace(width, heads, chunk)
+        self.attractor = Attractor(width, spins, steps)
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
         routed, h = self.state_space(self.norm_ssm(x), h)
@@ -132,13 +134,14 @@ class Block(nn.Module):
 
 
 class PSpin(nn.Module):
-    """Algorithms 1 and 2 of the paper, which differ only in tokenizer and sizes (Eq. alg-subword, Eq. alg-byte)."""
+    """Both models of the paper; tokenizer and sizes differ (Eq. alg-subword, Eq. alg-byte)."""
 
     def __init__(self, vocab: int, width: int, layers: int, heads: int, spins: int, steps: int = 5, chunk: int = 128):
         super().__init__()
         self.embedding = nn.Embedding(vocab, width)
         nn.init.normal_(self.embedding.weight, std=0.02)
-        self.blocks = nn.ModuleList(Block(width, heads, spins, steps, chunk) for _ in range(layers))
+        blocks = (Block(width, heads, spins, steps, chunk) for _ in range(layers))
+        self.blocks = nn.ModuleList(blocks)
         self.norm = nn.RMSNorm(width, 1e-6)
 
     def forward(self, tokens: Tensor, state: list | None = None) -> tuple[Tensor, list]:

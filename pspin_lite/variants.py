@@ -8,21 +8,20 @@ mlp    "attractor" (the paper's)     or "spin": its nonlinearity once, Y = spin(
                                      couplings that K = 0 does not use; "swiglu", the Transformer's; or "none"
 ternary  True (the paper's)          or False: W_ext and W_int in full precision
 
-The second study mends parts as well: a VariantConfig names them, and its comments say what each is.
+The second study mends parts as well: a VariantConfig names them, and its comments say what each is. They are in
+_mended.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
-from einops import rearrange, reduce
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import _checks as checks
-from . import state_space
+from ._mended import AfterConvolution, GatedAttention, MendedAttractor, MendedStateSpace
 from .config import AblationConfig, Config, PSpinConfig, TransformerConfig, VariantConfig
 from .language_model import EPS, LanguageModel
 from .model import Attractor, PSpinLM, StateSpace
@@ -80,73 +79,6 @@ class LongStateSpace(StateSpace):
         self.w_g = nn.Linear(cfg.width, cfg.width)
 
 
-class MendedStateSpace(StateSpace):
-    """The state space with a gate per head whose memories differ in length, norms, and a gate at its output."""
-
-    def __init__(self, cfg: VariantConfig):
-        super().__init__(cfg)
-        d = cfg.head_width
-        self.gate_start = nn.Parameter(gate_starts(cfg.heads)[:, None]) if cfg.gate == "spread" else None
-        self.norm_q, self.norm_k = (nn.RMSNorm(d, EPS) if cfg.norm_qk else None for _ in range(2))
-        self.norm_o = nn.RMSNorm(d, EPS) if cfg.norm_state else None
-        self.w_y = nn.Linear(cfg.width, cfg.width, bias=False) if cfg.output_gate else None
-
-    def forward(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        q, k, v, gate = (
-            rearrange(w(x), "b t (h d) -> b t h d", h=self.heads) for w in (self.w_q, self.w_k, self.w_v, self.w_g)
-        )
-        if self.norm_q is not None and self.norm_k is not None:
-            q, k = self.norm_q(q), self.norm_k(k)
-        q = q * q.shape[-1] ** -0.5
-        gate = gate if self.gate_start is None else gate + self.gate_start
-        g = reduce(-F.softplus(gate), "b t h d -> b t h", "mean")
-        if x.shape[1] == 1:
-            o, state = state_space.recurrent(q, k, v, g, state)
-        else:
-            o, state = state_space.chunked(q, k, v, g, self.chunk, state)
-        o = rearrange(o if self.norm_o is None else self.norm_o(o), "b t h d -> b t (h d)")
-        return self.w_o(o if self.w_y is None else o * F.silu(self.w_y(x))), state
-
-
-def gate_starts(heads: int, shortest: float = 2.0, longest: float = 200.0) -> Tensor:
-    """[H]: what -softplus must be given for half-lives of so many tokens, evenly spaced on a log scale."""
-    rates = math.log(2) / torch.logspace(math.log10(shortest), math.log10(longest), heads)
-    return torch.log(torch.expm1(rates))
-
-
-class Convolution(nn.Module):
-    """A weighted sum of the last four tokens, per channel: [B,T,D] -> [B,T,D], with the last three as its state. It
-    starts as the identity."""
-
-    TAPS = 4
-
-    def __init__(self, width: int, activation: str):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(self.TAPS, width))  # the last row is the token itself
-        self.activation = F.silu if activation == "silu" else None
-        nn.init.ones_(self.weight[-1])
-
-    def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        past = x.new_zeros(len(x), self.TAPS - 1, x.shape[-1]) if past is None else past
-        seen = torch.cat([past, x], 1)
-        y = sum((w * seen[:, i : i + x.shape[1]] for i, w in enumerate(self.weight)), start=x.new_zeros(()))
-        return y if self.activation is None else self.activation(y), seen[:, 1 - self.TAPS :]
-
-
-class AfterConvolution(nn.Module):
-    """A mixer that reads what a convolution gives."""
-
-    def __init__(self, cfg: VariantConfig, mixer: nn.Module):
-        super().__init__()
-        self.convolution, self.mixer = Convolution(cfg.width, cfg.convolution), mixer
-
-    def forward(self, x: Tensor, state: tuple | None) -> tuple[Tensor, tuple]:
-        past, inner = (None, None) if state is None else state
-        x, past = self.convolution(x, past)
-        routed, inner = self.mixer(x, inner)
-        return routed, (past, inner)
-
-
 GATE_START = -4.0  # exp(-softplus(-4)) = 0.982
 MIXERS = {"state space": StateSpace, "long state space": LongStateSpace, "attention": Attention}
 
@@ -155,7 +87,8 @@ def mixer_of(cfg: AblationConfig) -> nn.Module:
     if not isinstance(cfg, VariantConfig):
         return MIXERS[cfg.mixer](cfg)
     mended = cfg.gate != "paper" or cfg.norm_qk or cfg.norm_state or cfg.output_gate
-    mixer = MendedStateSpace(cfg) if mended else MIXERS[cfg.mixer](cfg)
+    mends = GatedAttention if cfg.mixer == "attention" else MendedStateSpace
+    mixer = mends(cfg) if mended else MIXERS[cfg.mixer](cfg)
     return mixer if cfg.convolution == "none" else AfterConvolution(cfg, mixer)
 
 
@@ -169,7 +102,10 @@ class AblationBlock(nn.Module):
             return
         self.norm_mlp = nn.RMSNorm(cfg.width, EPS)
         if cfg.mlp == "attractor":  # has the name by which attractors are found and measured
-            self.attractor = Attractor(cfg) if cfg.ternary else DenseAttractor(cfg)
+            if isinstance(cfg, VariantConfig) and cfg.mends_attractor:
+                self.attractor: Attractor = MendedAttractor(cfg)
+            else:
+                self.attractor = Attractor(cfg) if cfg.ternary else DenseAttractor(cfg)
             self.attractor.gate = getattr(cfg, "nonlinearity", "tanh sigmoid").split()[1]
         else:
             self.mlp = Spin(cfg) if cfg.mlp == "spin" else SwiGLU(cfg)
@@ -195,12 +131,22 @@ class AblationLM(LanguageModel):
                     parameter.data *= self.cfg.mixer_gain
                 if name.endswith("w_down.weight"):
                     parameter.data *= self.cfg.down_gain
+                if name.endswith(("w_ext.weight", "w_int.weight")):
+                    parameter.data *= self.cfg.coupling_gain
         for module in self.modules():
             if isinstance(module, LongStateSpace):
                 nn.init.constant_(module.w_g.bias, GATE_START)
 
     def gain_of(self, linear: nn.Linear) -> float:
         return self.cfg.ternary_gain if isinstance(linear, TernaryLinear | DenseLinear) else self.cfg.gain
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """In training with the penalty, if there is one."""
+        loss, weight = super().loss(tokens, targets), getattr(self.cfg, "penalty", 0.0)
+        if not (self.training and weight):
+            return loss
+        sizes = [module.taken() for module in self.modules() if isinstance(module, MendedAttractor)]
+        return loss + weight * torch.stack(sizes).mean()
 
 
 def build(cfg: Config) -> LanguageModel:

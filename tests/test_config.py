@@ -9,6 +9,7 @@ import pytest
 from helpers import message
 
 import pspin_lite as ps
+from pspin_lite import config
 
 
 def test_presets_are_the_papers_appendix():
@@ -81,3 +82,17 @@ def test_bad_values_are_named(call, words):
     with pytest.raises(ValueError) as raised:
         call(ps.preset("byte-lite"))
     assert all(word in message(raised) for word in words), message(raised)
+
+
+def test_what_was_added_later_is_told_only_if_it_was_chosen():
+    """So files from before stay as they are, and can be read."""
+    base = ps.preset("byte-lite")
+    values = {f.name: getattr(base, f.name) for f in dataclasses.fields(base)}
+    plain, chosen = config.VariantConfig(**values), config.VariantConfig(**values, gamma_range=1.0, late_rate=0.5)
+    later = {"optimizer", "coupling_gain", "gamma_range", "penalty", "late_rate"}
+    assert later.isdisjoint(config.to_dict(plain))
+    assert config.to_dict(chosen).items() - config.to_dict(plain).items() == {("gamma_range", 1.0), ("late_rate", 0.5)}
+    assert config.from_dict(config.to_dict(plain)) == plain
+    assert config.from_dict(config.to_dict(chosen)) == chosen
+    with pytest.raises(ValueError, match="mixer_gain"):
+        config.from_dict({key: value for key, value in config.to_dict(plain).items() if key != "mixer_gain"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import pytest
@@ -9,10 +10,11 @@ import torch
 from helpers import message
 
 import pspin_lite as ps
+from pspin_lite import _mended as mended
 from pspin_lite import config, costs, deploy
 from pspin_lite.config import AblationConfig, VariantConfig
 from pspin_lite.training import recipe
-from pspin_lite.variants import NONLINEARITIES, AblationLM, Convolution, gate_starts
+from pspin_lite.variants import NONLINEARITIES, AblationLM
 
 BASE = ps.preset("byte-smoke")
 VARIANTS = [
@@ -29,6 +31,9 @@ MENDED = [
     dict(gate="spread", norm_qk=True, norm_state=True, output_gate=True, convolution="silu", mlp="swiglu"),
     dict(mixer_gain=0.5, down_gain=2.0),
     *(dict(nonlinearity="tanh tanh", ternary=ternary, implicit=ternary) for ternary in (True, False)),
+    dict(mixer="attention", output_gate=True, convolution="silu"),
+    *(dict(nonlinearity="tanh tanh", gamma_range=1.0, implicit=implicit) for implicit in (True, False)),
+    dict(penalty=1.0, coupling_gain=2.0),
 ]
 
 
@@ -142,8 +147,78 @@ def test_a_mended_network_starts_as_what_it_mends():
         torch.testing.assert_close(after, factor * before)
 
 
+def test_gains_are_factors_on_the_matrices_they_name():
+    models = []
+    for changes in (dict(), dict(coupling_gain=4.0)):
+        torch.manual_seed(1)
+        models.append(ps.build(variant(**changes)))
+    for (name, before), after in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
+        torch.testing.assert_close(after, (4.0 if "w_ext" in name or "w_int" in name else 1.0) * before)
+
+
+def test_a_wider_range_of_gamma():
+    """At the range of the paper it is the paper's layer, bit by bit; beyond, gamma is what the range says."""
+    torch.manual_seed(1)
+    same = mended.MendedAttractor(variant(penalty=1.0, nonlinearity="tanh sigmoid")).eval()
+    plain = ps.model.Attractor(BASE).eval()
+    plain.load_state_dict(same.state_dict())
+    x = torch.randn(2, 3, BASE.width)
+    torch.testing.assert_close(same(x), plain(x), rtol=0, atol=0)
+    wide = mended.MendedAttractor(variant(gamma_range=2.0))
+    wide.gamma_param.data.fill_(0.3)
+    assert wide.gamma()[0].item() == pytest.approx(2 * 0.2913126)
+
+
+@pytest.mark.parametrize("gate", ["sigmoid", "tanh"])
+def test_the_size_of_the_jacobian_is_that_of_autograd(gate):
+    """On average over directions: the mean over tokens of |J|^2 / Dint, with J from autograd; and so its gradient."""
+    torch.manual_seed(1)
+    y, z, w_int = torch.rand(2, 4), torch.randn(2, 8), torch.randn(8, 4).requires_grad_()
+    gamma, step = torch.rand(4), ps.attractor.step
+
+    def directly() -> torch.Tensor:
+        rows = [
+            torch.autograd.functional.jacobian(lambda y, z=z: step(y, z, w_int, gamma, gate), y, create_graph=True)
+            for y, z in zip(y, z, strict=True)
+        ]
+        return torch.stack([J.pow(2).sum() / 4 for J in rows]).mean()
+
+    actual = torch.stack([mended.jacobian_size(y, z, w_int, gamma, gate) for _ in range(4000)]).mean()
+    expected = directly()
+    assert actual.item() == pytest.approx(expected.item(), rel=0.05)
+    slopes = [torch.autograd.grad(one, w_int)[0] for one in (actual, expected)]
+    assert torch.nn.functional.cosine_similarity(*(slope.flatten() for slope in slopes), dim=0) > 0.995
+
+
+def test_the_penalty_counts_in_training_alone():
+    torch.manual_seed(1)
+    model, sizes, jacobian_size = ps.build(variant(penalty=3.0)), [], mended.jacobian_size
+    x, y = tokens()[:, :-1], tokens()[:, 1:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mended, "jacobian_size", lambda *layer: sizes.append(jacobian_size(*layer)) or sizes[-1])
+        whole = model.loss(x, y)
+    copy.deepcopy(model)  # as branches.shares does between two steps
+    assert len(sizes) == len(model.blocks)
+    assert min(sizes) > 0
+    model.eval()
+    torch.testing.assert_close(whole, model.loss(x, y) + 3 * sum(sizes) / len(sizes))
+
+
+def test_gated_attention_by_hand():
+    """Attention's heads, times silu(W_y x), then its output projection."""
+    torch.manual_seed(1)
+    layer = mended.GatedAttention(variant(mixer="attention", output_gate=True))
+    x = torch.randn(2, 5, BASE.width)
+    heads, _ = layer.attention(x, None)
+    gate = x @ layer.w_y.weight.T
+    torch.testing.assert_close(layer(x, None)[0], (heads * gate / (1 + torch.exp(-gate))) @ layer.w_o.weight.T)
+    plain = ps.transformer.Attention(layer.attention.cfg)
+    plain.load_state_dict(layer.attention.state_dict() | {"w_o.weight": layer.w_o.weight})
+    torch.testing.assert_close(heads @ layer.w_o.weight.T, plain(x, None)[0])
+
+
 def test_convolution_by_hand():
-    layer = Convolution(1, "plain")
+    layer = mended.Convolution(1, "plain")
     layer.weight.data = torch.tensor([[1000.0], [100.0], [10.0], [1.0]])
     x = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])[None, :, None]
     y, past = layer(x[:, :2], None)
@@ -153,7 +228,7 @@ def test_convolution_by_hand():
 
 
 def test_half_lives_of_the_spread_gate():
-    decays = torch.exp(-torch.nn.functional.softplus(gate_starts(3)))
+    decays = torch.exp(-torch.nn.functional.softplus(mended.gate_starts(3)))
     half_lives = torch.tensor(0.5).log() / decays.log()
     torch.testing.assert_close(half_lives, torch.tensor([2.0, 20.0, 200.0]), rtol=1e-3, atol=0)
 
@@ -212,6 +287,10 @@ def test_attractors_are_found_and_measured():
         (lambda: variant(nonlinearity="tanh silu"), ["nonlinearity", "tanh silu", "attractor"]),
         (lambda: variant(norm_down=True), ["norm_down", "attractor", "spin"]),
         (lambda: variant(mixer="attention", norm_qk=True), ["mixer", "attention", "state space"]),
+        (lambda: variant(penalty=1.0, mlp="spin"), ["gamma_range or penalty", "spin", "attractor"]),
+        (lambda: variant(gamma_range=1.0, ternary=False), ["gamma_range or penalty", "ternary=True"]),
+        (lambda: variant(penalty=-1.0), ["penalty", "-1.0", "0 or above"]),
+        (lambda: variant(late_rate=0.0), ["late_rate", "0.0"]),
         (lambda: variant(convolution="long"), ["convolution", "long", "silu"]),
         (lambda: ps.footprint(ablation()), ["cfg", "AblationConfig"]),
         (lambda: costs.flops(ablation()), ["cfg", "AblationConfig", "PSpinConfig"]),

@@ -14,7 +14,18 @@ from contourpy import contour_generator
 from torch import Tensor
 
 from ..attractor import spin, step
-from ..fixed_points import SHOWN, Examination, distinct, examine, jacobian, random_map, spectral_radius, two_spins
+from ..fixed_points import (
+    LIMIT,
+    SETTLED,
+    SHOWN,
+    Examination,
+    distinct,
+    examine,
+    jacobian,
+    random_map,
+    spectral_radius,
+    two_spins,
+)
 from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, SKY
 from .figures.live import LiveFigure, Panel
 
@@ -34,7 +45,7 @@ PORTRAIT = Panel(
     **UNIT,
 )
 RESIDUAL = Panel(RIGHT, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
-PAIR = replace(RESIDUAL, title="", ylabel="relative change, green path")  # of two spins; the title is the verdict
+PAIR = replace(RESIDUAL, title="residual of the green path")
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
 FEW = 0.01  # a residual that notebook 05 asks for
 CELLS = 41  # points on each axis, between which nullclines are drawn
@@ -75,6 +86,19 @@ def _common(panels: tuple[Panel, Panel], found: Examination, K: int) -> LiveFigu
     return figure
 
 
+def _starts(z: Tensor) -> Tensor:
+    """Of the paths in a portrait, the layer's own first."""
+    return torch.cat([spin(z), torch.tensor(CORNERS, dtype=z.dtype)])
+
+
+def settled_paths(z: Tensor, w_int: Tensor, gamma: Tensor) -> np.ndarray:
+    """Which paths of a portrait have settled after LIMIT steps."""
+    y = _starts(z)
+    for _ in range(LIMIT):
+        before, y = y, step(y, z, w_int, gamma)
+    return ((y - before).abs().amax(-1) < SETTLED).numpy()
+
+
 def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Tensor, K: int) -> dict[str, np.ndarray]:
     """Nullclines, fixed points (filled: they attract), the layer's own K steps and some others."""
     axis = torch.linspace(-1, 1, CELLS, dtype=z.dtype)
@@ -83,7 +107,7 @@ def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Te
     for i, colour in ((0, SKY), (1, ORANGE)):
         for line in contour_generator(axis.numpy(), axis.numpy(), moves[..., i]).lines(0.0):
             figure.add_line(panel, *line.T, colour, width=1.8)
-    paths = [torch.cat([spin(z), torch.tensor(CORNERS, dtype=z.dtype)])]
+    paths = [_starts(z)]
     for _ in range(K):
         paths.append(step(paths[-1], z, w_int, gamma))
     paths = torch.stack(paths, 1).numpy()  # [5, K+1, 2], the layer's own first
@@ -97,14 +121,11 @@ def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Te
 
 
 def numbers(found: Examination, K: int) -> dict[str, object]:
-    """What stands beneath the picture, the widest last, so that others keep their place. Of several tokens the largest
-    radius and residual."""
+    """What stands beneath both pictures. Of several tokens the largest radius and residual."""
     return {
         "spectral radius": float(np.nanmax(found.radius)) if np.isfinite(found.radius).any() else "not found",
         "Lipschitz bound": found.bound,
         "residual at K": float(found.residual[K - 1].max()) if K else "no step",
-        "settle from the start": f"{found.settles.sum()} of {len(found.settles)}",
-        "verdict": found.verdict,
     }
 
 
@@ -121,14 +142,19 @@ def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[st
         figure.add_line(0, np.arange(SHOWN + 1), found.path[:, 0, i], colour)
     figure.add_line(0, [K, K], [-1, 1], GREY, width=1, dashes=True)
     figure.add_text(0, beside(K), 1, "K", GREY)
-    return figure, numbers(found, K)
+    return figure, numbers(found, K) | {"tokens that settle": f"{found.settles.sum()} of {len(found.settles)}"}
 
 
 def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
     """Two spins: phase portrait and residuals."""
     z, w_int, damping = two_spins(kind, gamma, scale)
     found = examine(z, w_int, damping, K)
-    figure = _common((PORTRAIT, replace(PAIR, title=found.verdict)), found, K)
+    figure = _common((PORTRAIT, PAIR), found, K)
     shown = portrait(figure, 0, z, w_int, damping, K)
-    more = {"fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract"}
-    return figure, more | numbers(found, K)
+    settled = settled_paths(z, w_int, damping)
+    return figure, {
+        "fixed points": f"{len(shown['points'])}, {shown['attracts'].sum()} attract",
+        **numbers(found, K),
+        "layer settles": "yes" if settled[0] else "no",
+        "paths that settle": f"{settled.sum()} of {len(settled)}",
+    }

@@ -73,10 +73,10 @@ def forgotten(model: str, order: str) -> dict[int, float]:
     return {seed: float(eras(record).forgotten()[:-LAST].mean()) for seed, record in runs.items()}
 
 
-def cost_of_order(model: str) -> dict[int, np.ndarray]:
+def cost_of_order(model: str, group: str = GROUP) -> dict[int, np.ndarray]:
     """[E] by seed, against the same sequences mixed. What was never learned cannot be forgotten; but then the mixed
     text was not learned either."""
-    in_order, mixed = (records.seeds(GROUP, f"{model}-{one}") for one in ("time", "mixed"))
+    in_order, mixed = (records.seeds(group, f"{model}-{one}") for one in ("time", "mixed"))
     return {
         seed: eras(in_order[seed]).bits[:, -1] - eras(mixed[seed]).bits[:, -1] for seed in in_order if seed in mixed
     }
@@ -87,9 +87,9 @@ def followed(model: str, order: str = "time") -> dict[int, float]:
     return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-{order}").items()}
 
 
-def lost_to_order(model: str) -> dict[int, float]:
+def lost_to_order(model: str, group: str = GROUP) -> dict[int, float]:
     """Mean cost of the order over the eras but the last, by seed."""
-    return {seed: float(cost[:-LAST].mean()) for seed, cost in cost_of_order(model).items()}
+    return {seed: float(cost[:-LAST].mean()) for seed, cost in cost_of_order(model, group).items()}
 
 
 def gain_of_order(model: str, start: int = WARM) -> dict[int, float]:

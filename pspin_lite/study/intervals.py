@@ -107,13 +107,19 @@ def difference(a: BySeed, b: BySeed, spread: Spread, other: Spread | None = None
 
 
 def interaction(
-    one: tuple[BySeed, BySeed], other: tuple[BySeed, BySeed], spread: Spread, family: int = 1
+    one: tuple[BySeed, BySeed],
+    other: tuple[BySeed, BySeed],
+    spread: Spread,
+    family: int = 1,
+    rest: Spread | None = None,
 ) -> Difference:
-    """Of two differences, one[0] - one[1] minus other[0] - other[1], in a group: the variances of all four add up."""
+    """Of two differences, one[0] - one[1] minus other[0] - other[1]: the variances of all four add up. All are of a
+    group, or the other two of one whose variance is `rest`."""
     every = (*one, *other)
     a, b, c, d = (float(np.mean(list(runs.values()))) for runs in every)
-    share = sum(1 / len(runs) for runs in every)
-    return Difference(a - b - (c - d), _half_width([(spread, share)], family), min(map(len, every)))
+    shares = [sum(1 / len(runs) for runs in pair) for pair in (one, other)]
+    parts = [(spread, sum(shares))] if rest is None else [(spread, shares[0]), (rest, shares[1])]
+    return Difference(a - b - (c - d), _half_width(parts, family), min(map(len, every)))
 
 
 def mean(a: BySeed, spread: Spread, family: int = 1) -> Difference:

@@ -89,7 +89,8 @@ def _tries(base: str) -> tuple[list[Job], list[Job]]:
     """Those that choose, and those beyond: twice the highest rate as long as that is the best, then the best of these
     with matrices that start twice as large. None beyond in the groups called smoke, where nothing is to be found
     out."""
-    cfg = networks.arm(*base.split("/")).cfg
+    network = networks.arm(*base.split("/"))
+    cfg = network.cfg.replace(steps=4 * network.cfg.steps) if network.short else network.cfg  # as long as its runs
     rates = [_try(base, cfg, lr, networks.SCALES[0]) for lr in networks.RATES]
     first = best = chosen(rates)
     if first is None:

@@ -1,8 +1,5 @@
 """Which networks the study compares, as configurations of about a million parameters, and how each was tuned.
-
-arm     one of the networks that a group compares, with its data and its schedule, as in a clinical trial
-try     a short run of an arm with one learning rate and one initial scale; the best one chooses both
-seed    a full run of an arm with what was chosen
+What an arm, a try and a seed are is in arms.py.
 
 Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's recipe for p-Spin) or at batch size 64 for
 1,000 steps (its recipe for the Transformer). Bytes at batch size 1 have all the arms, subwords p-Spin, the Transformer
@@ -14,7 +11,8 @@ cores (at batch size 1 that is a million bytes, at 64 eight million). The group 
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them. The groups
 "living-", "steps-" and "repair-" are those of the second study (docs/second_study.md), with bytes and with subwords:
 what brings the MLP to life, what its steps are worth then, and what else has to be mended. "moments", its relatives and
-"sgd" ask what makes batch size 1 stable, in runs as short as tries.
+"sgd" ask what makes batch size 1 stable, in runs as short as tries. further.py has the groups that were written down
+last.
 
 Every arm gets the same five tries on one seed, in runs a quarter as long: four learning rates, then the best of them
 with matrices that start twice as large. The best try by mean bits per byte over both validation splits is then fixed,
@@ -25,56 +23,18 @@ off; they choose nothing, and stand beside the verdicts that they might change.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
 
 from .. import _checks as checks
-from ..config import AblationConfig, Config, PSpinConfig, TransformerConfig, VariantConfig, preset
-
-RATES, HIGHEST = (4e-4, 8e-4, 1.6e-3, 3.2e-3), 2.56e-2  # the paper's is 8e-4
-SCALES = (1.0, 2.0)  # gain and ternary_gain: matrices start at scale / sqrt(fan-in)
-SGD_RATES = (0.1, 0.3, 1.0, 3.0)
-CONTEXT = 128
-TRY_SEED, SEEDS = 1337, (1, 2, 3)
-BATCH_64 = dict(batch=64, steps=1000, warmup=100, cooldown=500)  # as in the preset transformer-paper
-BATCH_1 = dict(batch=1, steps=8000, warmup=500, cooldown=1000)
-
-
-@dataclass(frozen=True)
-class Arm:
-    name: str
-    says: str  # what it is, in a few words
-    cfg: Config
-    tuned_as: str | None = None  # GROUP/ARM whose tries it takes over; None: it has its own; "": neither, one run as is
-    settings: dict = field(default_factory=dict)  # of training, besides those of every full run
-    seeds: tuple[int, ...] = SEEDS
-    short: bool = False  # its seeds are trained and recorded as tries are, without curves, and come first of its group
-    times: float = 1.0  # the tuned rate
-
-
-def _ablation(base: PSpinConfig, **changes: object) -> AblationConfig:
-    return AblationConfig(**{f.name: getattr(base, f.name) for f in dataclasses.fields(base)} | changes)
-
-
-def _bytes() -> tuple[Arm, ...]:
-    base = preset("byte-lite").replace(context=CONTEXT)
-    transformer = TransformerConfig(
-        "byte-transformer",
-        **dict(vocab=256, context=CONTEXT, width=128, layers=6, heads=4, inner=338, kv_heads=2, head_width=32),
-    )
-    made = {
-        "p-spin": ("the paper's network, K = 5", base),
-        "transformer": ("the Transformer", transformer),
-        "swiglu": ("state space, full-precision SwiGLU", _ablation(base, mlp="swiglu", inner=486)),
-        "k0": ("p-Spin without recurrence (K = 0), 36% fewer parameters", _ablation(base, mlp="spin")),
-        "k0-same-size": ("p-Spin without recurrence, made wider", _ablation(base, mlp="spin", inner=486)),
-        "full-precision": ("p-Spin with full-precision weights", _ablation(base, ternary=False)),
-        "attention": ("attention with the p-Spin MLP", _ablation(base, mixer="attention", inner=236)),
-        "long-gate": ("p-Spin with a gate that starts by keeping 98%", _ablation(base, mixer="long state space")),
-        "k1": ("p-Spin, K = 1", base.replace(micro_steps=1)),
-        "k2": ("p-Spin, K = 2", base.replace(micro_steps=2)),
-        "k10": ("p-Spin, K = 10", base.replace(micro_steps=10)),
-    }
-    return tuple(Arm(name, says, cfg.replace(**BATCH_1)) for name, (says, cfg) in made.items())
+from ..config import Config, PSpinConfig, TransformerConfig, preset
+from . import further
+from .arms import BATCH_1 as BATCH_1
+from .arms import BATCH_64, SEEDS, TRY_SEED, Arm, in_bytes, in_subwords, in_time, variant
+from .arms import CONTEXT as CONTEXT
+from .arms import HIGHEST as HIGHEST
+from .arms import IN_TIME as IN_TIME
+from .arms import RATES as RATES
+from .arms import SCALES as SCALES
+from .arms import SGD_RATES as SGD_RATES
 
 
 def _living(group: str, base: PSpinConfig, inner: int) -> tuple[Arm, ...]:
@@ -82,16 +42,16 @@ def _living(group: str, base: PSpinConfig, inner: int) -> tuple[Arm, ...]:
     network has as many parameters as `base`. Arms of the first study are run again with its tries, for what records of
     the second keep in addition."""
     first = {"p-spin": "p-spin", "tanh-sigmoid": "k0-same-size", "linear-silu-full": "swiglu"}
-    had = {one.name for one in (_bytes() if group == "bytes-1" else _subwords())}
+    had = {one.name for one in (in_bytes() if group == "bytes-1" else in_subwords())}
     made: dict[str, tuple[str, Config]] = {
-        "no-mlp": ("the state space alone, without any MLP", _variant(base, mlp="none")),
+        "no-mlp": ("the state space alone, without any MLP", variant(base, mlp="none")),
         "p-spin": ("the paper's network, K = 5", base),
     }
     for nonlinearity in ("tanh tanh", "linear silu", "tanh sigmoid", "tanh silu"):
         for ternary in (True, False):
             u, g = ({"linear": "u", "tanh": "tanh(u)"}[nonlinearity.split()[0]], nonlinearity.split()[1])
             says = f"{u} {g}(g), {'ternary' if ternary else 'in full precision'}, without recurrence"
-            cfg = _variant(base, mlp="spin", nonlinearity=nonlinearity, ternary=ternary, inner=inner)
+            cfg = variant(base, mlp="spin", nonlinearity=nonlinearity, ternary=ternary, inner=inner)
             made[nonlinearity.replace(" ", "-") + ("" if ternary else "-full")] = (says, cfg)
     return tuple(
         Arm(name, says, cfg, f"{group}/{first[name]}" if first.get(name) in had else None)
@@ -104,12 +64,12 @@ def _steps(group: str, base: PSpinConfig, wide: int) -> tuple[Arm, ...]:
     narrow as it is with them, or so wide that it does as much arithmetic as K = 5."""
     living = dict(nonlinearity="tanh tanh")
     made = {
-        "k5": ("tanh(u) tanh(g), K = 5", _variant(base, **living)),
-        "k1": ("tanh(u) tanh(g), K = 1", _variant(base, **living, micro_steps=1)),
-        "narrow": ("tanh(u) tanh(g), as wide as with steps, without them", _variant(base, **living, mlp="spin")),
-        "wide": ("tanh(u) tanh(g), the arithmetic of K = 5", _variant(base, **living, mlp="spin", inner=wide)),
-        "k5-unrolled": ("tanh(u) tanh(g), K = 5, autograd through them", _variant(base, **living, implicit=False)),
-        "k2": ("tanh(u) tanh(g), K = 2", _variant(base, **living, micro_steps=2)),
+        "k5": ("tanh(u) tanh(g), K = 5", variant(base, **living)),
+        "k1": ("tanh(u) tanh(g), K = 1", variant(base, **living, micro_steps=1)),
+        "narrow": ("tanh(u) tanh(g), as wide as with steps, without them", variant(base, **living, mlp="spin")),
+        "wide": ("tanh(u) tanh(g), the arithmetic of K = 5", variant(base, **living, mlp="spin", inner=wide)),
+        "k5-unrolled": ("tanh(u) tanh(g), K = 5, autograd through them", variant(base, **living, implicit=False)),
+        "k2": ("tanh(u) tanh(g), K = 2", variant(base, **living, micro_steps=2)),
     }
     return tuple(
         Arm(name, says, cfg, f"{group}/k5" if name == "k5-unrolled" else None) for name, (says, cfg) in made.items()
@@ -120,58 +80,26 @@ def _repair(base: PSpinConfig, inner: int, attention_inner: int) -> tuple[Arm, .
     """One change at a time on p-Spin, then together, and what lies outside the attractor given to the others too."""
     tanh_tanh, silu = dict(mlp="spin", nonlinearity="tanh tanh"), dict(convolution="silu")
     made = {
-        "mended": ("tanh(u) tanh(g), ternary, behind a convolution", _variant(base, **tanh_tanh, **silu, inner=inner)),
-        "convolution": ("the paper's network behind a convolution", _variant(base, **silu)),
+        "mended": ("tanh(u) tanh(g), ternary, behind a convolution", variant(base, **tanh_tanh, **silu, inner=inner)),
+        "convolution": ("the paper's network behind a convolution", variant(base, **silu)),
         "swiglu-convolution": (
             "state space, full-precision SwiGLU, behind a convolution",
-            _variant(base, mlp="swiglu", **silu, inner=inner),
+            variant(base, mlp="swiglu", **silu, inner=inner),
         ),
         "attention-convolution": (
             "attention, full-precision SwiGLU, behind a convolution",
-            _variant(base, mixer="attention", mlp="swiglu", **silu, inner=attention_inner),
+            variant(base, mixer="attention", mlp="swiglu", **silu, inner=attention_inner),
         ),
         "mended-norms": (
             "tanh(u) tanh(g), ternary, behind a convolution; long gates, norms on q, k and the state",
-            _variant(base, **tanh_tanh, **silu, inner=inner, gate="spread", norm_qk=True, norm_state=True),
+            variant(base, **tanh_tanh, **silu, inner=inner, gate="spread", norm_qk=True, norm_state=True),
         ),
         "attention-swiglu": (
             "attention, full-precision SwiGLU",
-            _variant(base, mixer="attention", mlp="swiglu", inner=attention_inner),
+            variant(base, mixer="attention", mlp="swiglu", inner=attention_inner),
         ),
     }
     return tuple(Arm(name, says, cfg) for name, (says, cfg) in made.items())
-
-
-def _variant(base: PSpinConfig, **changes: object) -> VariantConfig:
-    return VariantConfig(**{f.name: getattr(base, f.name) for f in dataclasses.fields(base)} | changes)
-
-
-def _subwords() -> tuple[Arm, ...]:
-    base = preset("subword-lite").replace(context=CONTEXT, **BATCH_1)
-    return (
-        Arm("p-spin", "the paper's network, K = 5", base),
-        Arm("transformer", "the Transformer", preset("transformer-lite").replace(context=CONTEXT, **BATCH_1)),
-        Arm("swiglu", "state space, full-precision SwiGLU", _ablation(base, mlp="swiglu", inner=464)),
-    )
-
-
-IN_TIME = {"time": "in the order given", "mixed": "in a random order", "replay": "in the order given, half replayed"}
-
-
-def _in_time(group: str, members: tuple[Arm, ...], validate_every: int, **settings: object) -> tuple[Arm, ...]:
-    """236 years of speeches in the order they were given, once, at batch size 1 and a constant learning rate; the same
-    text without its history; and in its order with a replayed sequence after every new one (so half as much new)."""
-    return tuple(
-        Arm(
-            f"{arm.name}-{order}",
-            f"{arm.says}, {says}",
-            arm.cfg.replace(cooldown=0),
-            f"{group}/{arm.name}",
-            dict(corpus="sotu-eras", order=order, validate_every=validate_every, probe_every=None) | settings,
-        )
-        for order, says in IN_TIME.items()
-        for arm in members
-    )
 
 
 def _at_batch_64(arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
@@ -179,7 +107,7 @@ def _at_batch_64(arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
 
 
 def _groups() -> dict[str, tuple[Arm, ...]]:
-    bytes_1, subwords_1 = _bytes(), _subwords()
+    bytes_1, subwords_1 = in_bytes(), in_subwords()
     base = preset("byte-smoke").replace(steps=60, seed=1)
     shape = dict(vocab=256, context=64, width=32, layers=2, heads=2, inner=64, kv_heads=1, head_width=16, steps=60)
     smoke = (
@@ -192,25 +120,25 @@ def _groups() -> dict[str, tuple[Arm, ...]]:
     plain = tuple(Arm(name, "the preset as it is", preset(name), "") for name in as_is)
     return {
         "smoke": smoke,
-        "smoke-continual": _in_time("smoke", smoke[:1], 12),
+        "smoke-continual": in_time("smoke", smoke[:1], 12),
         "bytes-1": bytes_1,
         "subwords-1": subwords_1,
         "bytes-64": _at_batch_64(bytes_1[:2]),
         "subwords-64": _at_batch_64(subwords_1[:2]),
-        "continual": _in_time("bytes-1", learners, 400, final_tokens=4096),
+        "continual": in_time("bytes-1", learners, 400, final_tokens=4096),
         "presets": plain,
     }
 
 
 def _second_groups() -> dict[str, tuple[Arm, ...]]:
-    in_bytes, in_subwords = _bytes()[0].cfg, _subwords()[0].cfg
+    byte, subword = in_bytes()[0].cfg, in_subwords()[0].cfg
     return {
-        "living-bytes": _living("bytes-1", in_bytes, 486),
-        "living-subwords": _living("subwords-1", in_subwords, 464),
-        "steps-bytes": _steps("steps-bytes", in_bytes, 1182),
-        "steps-subwords": _steps("steps-subwords", in_subwords, 1228),
-        "repair-bytes": _repair(in_bytes, 485, 527),
-        "repair-subwords": _repair(in_subwords, 462, 486),
+        "living-bytes": _living("bytes-1", byte, 486),
+        "living-subwords": _living("subwords-1", subword, 464),
+        "steps-bytes": _steps("steps-bytes", byte, 1182),
+        "steps-subwords": _steps("steps-subwords", subword, 1228),
+        "repair-bytes": _repair(byte, 485, 527),
+        "repair-subwords": _repair(subword, 462, 486),
     }
 
 
@@ -223,7 +151,7 @@ def _moments() -> dict[str, tuple[Arm, ...]]:
         "tanh-tanh": "living-bytes/tanh-tanh",
         "swiglu": "bytes-1/swiglu",
     }
-    of = {one.name: one for one in (*_living("bytes-1", _bytes()[0].cfg, 486), *_bytes())}
+    of = {one.name: one for one in (*_living("bytes-1", in_bytes()[0].cfg, 486), *in_bytes())}
 
     def made(network: str, label: str, beta2: float = 0.999, times: float = 1.0, seeds: tuple = (1,), **changes) -> Arm:
         cfg = of[network].cfg
@@ -261,7 +189,7 @@ def _moments() -> dict[str, tuple[Arm, ...]]:
     }
 
 
-FIRST, SECOND = _groups(), _second_groups() | _moments()  # of the two studies
+FIRST, SECOND = _groups(), _second_groups() | _moments() | further.groups()  # of the two studies
 GROUPS = FIRST | SECOND
 
 

@@ -30,7 +30,11 @@ def noise_scale(loss: Callable[[Tensor], Tensor], parameters: Sequence[Tensor], 
             if g is not None:
                 t += g
                 squares += g.pow(2).sum().item()
-    of_mean, mean_of = sum((t / n).pow(2).sum().item() for t in total), squares / n
+    return estimates(sum((t / n).pow(2).sum().item() for t in total), squares / n, n)
+
+
+def estimates(of_mean: float, mean_of: float, n: int) -> dict[str, float]:
+    """From the squared norm of the mean of n gradients, and the mean of their squared norms."""
     noise = (mean_of - of_mean) * n / (n - 1)
     signal = of_mean - noise / n
     return dict(signal=signal, noise=noise, scale=noise / signal if signal > 0 else float("inf"), sequences=n)

@@ -20,17 +20,17 @@ from .. import _files as files
 from .. import config, fixed_points
 from ..model import Attractor
 from ..variants import build
-from . import branches, checkpoint, distributed, evaluation, gradient_noise, interrupts, nonfinite, recipe
+from . import checkpoint, distributed, evaluation, interrupts, nonfinite, recipe
+from .probes import Probes
 from .progress import Progress
 from .runs import Run, in_json
 from .settings import Settings
 
 MINUTES = 5  # between checkpoints at most, however long a step takes
-PROBE_STEPS, PROBE_WINDOWS, PROBE_SEQUENCES = 32, 8, 64  # of a probe: steps followed, held-out windows, sequences
 FIGURES = ("bits_per_byte", "nats_per_token", "perplexity")
 
 
-class Trainer:
+class Trainer(Probes):
     def __init__(
         self,
         run: Run,
@@ -241,40 +241,6 @@ class Trainer:
             split: evaluation.evaluate(self.model, data, limit, self.world, lambda: self.stop.asked)
             for split, data in self.validation.items()
         }
-
-    def example(self) -> Tensor:
-        """What the attractors are measured on: the first window of the first validation split."""
-        data = next(iter(self.validation.values()))
-        return next(iter(data.windows(1)))[0].to(self.device)
-
-    def probe_if_due(self) -> None:
-        """How noisy the gradient is, and what the next steps do to the loss on a fixed text of the first validation
-        split. Costs time, changes nothing: no random number is drawn."""
-        every, since = self.settings.probe_every, self.step % (self.settings.probe_every or 1)
-        if every is None or self.step < every or since > PROBE_STEPS or self.world.size > 1:
-            return
-        if "probe" in self.recorded:
-            return
-        if since == 0 and self.step < self.cfg.steps:
-            batch = next(self.train_data.batches(self.step, PROBE_SEQUENCES)).to(self.device)
-            noise = gradient_noise.noise_scale(self.plain_loss, [*self.model.parameters()], batch)
-            self.run.record("noise", self.step, **noise)
-        split, data = next(iter(self.validation.items()))
-        score = evaluation.evaluate(self.model, data, PROBE_WINDOWS)
-        self.run.record("probe", self.step, split=split, nats_per_token=score["nats_per_token"])
-
-    def look_if_due(self) -> None:
-        """Which parts of the network speak, at the start and whenever a probe begins. Changes nothing either."""
-        every = self.settings.probe_every
-        if every is None or self.step % every or "branches" in self.recorded or self.world.size > 1:
-            return
-        batch = next(self.train_data.batches(self.step, self.cfg.batch)).to(self.device)[: self.micro]
-        rate = recipe.learning_rate(self.cfg, self.step)
-        shares = branches.shares(self.model, self.optimizer, rate, lambda m: m.loss(batch[:, :-1], batch[:, 1:]))
-        self.run.record("branches", self.step, **branches.sizes(self.model, self.example()), **shares)
-
-    def plain_loss(self, batch: Tensor) -> Tensor:
-        return self.model.loss(batch[:, :-1], batch[:, 1:])
 
     def finish(self) -> None:
         self.save()

@@ -40,16 +40,18 @@ def optimizer(model: LanguageModel) -> torch.optim.Optimizer:
 def learning_rate(cfg: Config, step: int) -> float:
     """The rate at a step, counted from 0: linear warm-up, plateau, cosine to lr * min_ratio at the last step.
 
-    A run too short for both ends keeps their proportion and has no plateau."""
+    A run too short for both ends keeps their proportion and has no plateau. With a late_rate other than 1, everything
+    from the middle of the run on is multiplied by it."""
     checks.whole("step", step, 0)
     shrink = min(1.0, cfg.steps / max(1, cfg.warmup + cfg.cooldown))
     warm, cool = round(cfg.warmup * shrink), round(cfg.cooldown * shrink)
+    plateau = cfg.lr * (getattr(cfg, "late_rate", 1.0) if 2 * step >= cfg.steps else 1.0)
     if step < warm:
-        return cfg.lr * (step + 1) / warm
+        return plateau * (step + 1) / warm
     if step < cfg.steps - cool or cool == 0:
-        return cfg.lr
+        return plateau
     progress = min(1.0, (step + 1 - (cfg.steps - cool)) / cool)
-    return cfg.lr * (cfg.min_ratio + (1 - cfg.min_ratio) * (1 + math.cos(math.pi * progress)) / 2)
+    return plateau * (cfg.min_ratio + (1 - cfg.min_ratio) * (1 + math.cos(math.pi * progress)) / 2)
 
 
 def gradient_norm(model: LanguageModel) -> Tensor:

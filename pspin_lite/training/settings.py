@@ -25,6 +25,7 @@ class Settings:
     final_tokens: int | None = None  # at the end; None: all
     checkpoint_every: int | None = None  # steps; None: the same. Also every five minutes
     probe_every: int | None = None  # steps; measure how stable training is (`Trainer.probe_if_due`); None: do not
+    probe_parts: bool | None = None  # each part of the network by itself, too (part_noise.py)
     compile: bool = False  # torch.compile: on two CPU cores no faster (1.0 to 1.1 times), after minutes of compiling
 
     def __post_init__(self) -> None:

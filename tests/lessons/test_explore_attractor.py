@@ -72,7 +72,7 @@ def test_pictures_show_what_was_found(name):
     axes = figure.still().axes
     assert [a.get_title() for a in axes] == [p.title for p in figure.panels]
     assert sum(len(a.lines) for a in axes) == len(figure.lines)
-    assert numbers["verdict"].startswith(dict(random="settles", wild="oscillates", two="several")[name])
+    assert list(numbers.values())[-1] == dict(random="8 of 8", wild="0 of 8", two="3 of 5")[name]
     assert draw(**values)[0].svg() == text, "the same input gives the same picture"
 
 
@@ -96,7 +96,7 @@ def test_numbers_follow_the_sliders():
     def read(name):
         return re.search(f'data-name="{name}">([^<]*)<', found.numbers.value)[1]
 
-    assert read("verdict") == "settles"
+    assert read("tokens that settle") == "8 of 8"
     before = float(read("residual at K"))
     found.controls["K"].value = 9
     assert float(read("residual at K")) < before
@@ -128,7 +128,11 @@ def test_what_notebook_05_answers_about_its_sliders():
     assert two("alone", -0.5, 4.0)["fixed points"] == "1, 0 attract"
     below, above = (two("frustrated", 0.5, scale) for scale in (2.2, 2.3))
     assert below["spectral radius"] < 1 < above["spectral radius"]
-    assert (below["verdict"], above["verdict"]) == (fixed_points.SLOW, fixed_points.OSCILLATES)
+    verdicts = [fixed_points.examine(*fixed_points.two_spins("frustrated", 0.5, s), K=5).verdict for s in (2.2, 2.3)]
+    assert verdicts == [fixed_points.SLOW, fixed_points.OSCILLATES]
+    stuck = two("agree", -0.5, 8.0)
+    assert (stuck["fixed points"], stuck["layer settles"]) == ("3, 2 attract", "no")
+    assert two("agree", 0.5, 4.0)["paths that settle"] == "3 of 5"
     frustrated = fixed_points.two_spins("frustrated", 0.5, 4.0)
     late, half, later = (attractor.unrolled(*frustrated, K) for K in (400, 402, 404))
     assert torch.allclose(later, late), "back after four steps"

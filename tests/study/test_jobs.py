@@ -15,7 +15,7 @@ from helpers import message
 import pspin_lite as ps
 from pspin_lite import _files as files
 from pspin_lite.cli import main
-from pspin_lite.study import experiments, jobs, networks, records, store
+from pspin_lite.study import experiments, further, jobs, networks, records, store
 from pspin_lite.training import nonfinite, recipe
 from pspin_lite.training import train as training
 from pspin_lite.training.loop import Trainer
@@ -73,6 +73,7 @@ def test_arms_have_the_same_number_of_parameters(group):
     models = {arm.name: ps.build(arm.cfg) for arm in networks.GROUPS[group]}
     sizes = {name: sum(p.numel() for p in model.parameters()) for name, model in models.items()}
     whole = {"bytes": 1_107_968, "subwords": 1_094_728}["subwords" if "subwords" in group else "bytes"]  # p-Spin's
+    whole = {"quarter": 285_696, "four": 4_362_240}.get(group.removesuffix("-long").removeprefix("sizes-"), whole)
     if "no-mlp" in sizes:
         assert sizes.pop("no-mlp") < 0.65 * whole
     if "k0" in sizes:
@@ -82,7 +83,7 @@ def test_arms_have_the_same_number_of_parameters(group):
         arithmetic = {name: jobs.flops_a_step(networks.arm(group, name).cfg) for name in ("wide", "k5")}
         assert arithmetic["wide"] == pytest.approx(arithmetic["k5"], rel=0.001)
     for name, size in sizes.items():
-        of_another_depth = (group.partition("-")[0], name) == ("subwords", "transformer")
+        of_another_depth = "subwords" in group and name.startswith("transformer")
         assert size == pytest.approx(whole, rel=0.035 if of_another_depth else 0.01), name
 
 
@@ -139,6 +140,96 @@ def test_runs_about_the_second_moment_reach_the_optimizer():
                 assert type(optimizer) is torch.optim.AdamW
                 assert (group_of["betas"], group_of["weight_decay"]) == ((0.9, float(numbers[0])), 0.05)
                 assert group_of["lr"] == pytest.approx(times * lr)
+
+
+def test_a_change_is_the_only_one():
+    """Of the groups that were written down last: what differs from the network that each varies."""
+    mended, k5 = networks.arm("repair-bytes", "mended").cfg, networks.arm("steps-bytes", "k5").cfg
+    p_spin = networks.arm("bytes-1", "p-spin").cfg
+
+    def changed(cfg, base, *allowed):
+        names = {f.name for f in dataclasses.fields(base)}
+        return {name for name in names if getattr(cfg, name) != getattr(base, name)} - {"steps", "inner", *allowed}
+
+    ladder = {arm.name: arm.cfg for arm in networks.GROUPS["ladder-bytes"]}
+    assert changed(ladder["mended"], mended) == set()
+    assert changed(ladder["output-gate"], mended) == {"output_gate"}
+    assert changed(ladder["norm-down"], mended) == {"norm_down"}
+    assert changed(ladder["k5"], mended) == {"mlp"}
+    assert changed(ladder["k5"], k5) == {"convolution"}
+    assert changed(ladder["wider"], ladder["k5"]) == {"gamma_range", "gamma_start"}
+    starts = [cfg.gamma_range * math.tanh(cfg.gamma_start) for cfg in (ladder["k5"], ladder["wider"])]
+    assert starts[0] == pytest.approx(starts[1], rel=0.01), "both start at the same gamma"
+    assert changed(ladder["penalty"], ladder["k5"]) == {"penalty"}
+    assert changed(ladder["p-spin-norms"], p_spin) == set()
+    assert ps.build(ladder["p-spin-norms"]).blocks[0].mixer.norm_o is not None
+    stack = {arm.name: arm.cfg for arm in networks.GROUPS["stack-bytes"]}
+    assert changed(stack["two-stage"], mended) == {"late_rate"}
+    repairs = {"gate", "norm_qk", "norm_state", "output_gate", "norm_down"}
+    assert changed(stack["stacked"], mended) == repairs
+    assert changed(stack["swiglu-stacked"], stack["stacked"]) == {"mlp", "nonlinearity", "norm_down"}
+    assert changed(stack["attention-stacked"], networks.arm("repair-bytes", "attention-convolution").cfg) == {
+        "output_gate"
+    }
+    for alphabet in ("bytes", "subwords"):
+        cost = [
+            jobs.flops_a_step(networks.arm(group, name).cfg)
+            for group, name in ((f"stack-{alphabet}", "stacked"), (f"{alphabet}-1", "transformer"))
+        ]
+        assert cost[0] < cost[1], "the goal is to match the Transformer at no more arithmetic"
+    for arm in networks.GROUPS["gains-bytes"]:
+        base = networks.arm(*arm.tuned_as.split("/")).cfg
+        part, times = re.fullmatch(r".*-(mixer|couplings|down)-([\d.]+)", arm.name).groups()
+        gains = {gain: getattr(arm.cfg, gain) for gain in ("mixer_gain", "coupling_gain", "down_gain")}
+        assert [gain for gain, value in gains.items() if value != 1] == [further.GAINS[part]]
+        assert gains[further.GAINS[part]] == float(times)
+        assert changed(arm.cfg, base, *gains) == set()
+
+
+def test_batch_and_text_change_one_at_a_time():
+    """Four cells with the same shares of warm-up and cool-down, each at the rate of its batch size."""
+    cells = {"subwords-1": (1, 8_000), "data-64-subwords": (64, 8_000), "data-64-subwords-long": (64, 64_000)}
+    cells["data-1-subwords-long"] = (1, 64_000)
+    for group, (batch, sequences) in cells.items():
+        for name in ("p-spin", "transformer"):
+            arm = networks.arm(group, name)
+            assert (arm.cfg.batch, arm.cfg.batch * arm.cfg.steps) == (batch, sequences)
+            assert arm.cfg.warmup / arm.cfg.steps == pytest.approx(1 / 16, abs=0.002)
+            assert arm.cfg.cooldown / arm.cfg.steps == pytest.approx(1 / 8, abs=0.004)
+            assert arm.tuned_as in (None, f"subwords-{batch}/{name}")
+
+
+def test_tries_of_a_short_run_are_as_long_as_it(empty_folder):
+    tries = list(jobs.jobs("ladder-bytes", "k5"))
+    assert [(job.cfg.steps, job.cfg.seed, job.cfg.lr) for job in tries] == [(2000, 1337, lr) for lr in networks.RATES]
+    for i, lr in enumerate(networks.RATES):
+        store.write(f"ladder-bytes/k5/try-{lr:g}-1", finished(2.0 + i), empty_folder)
+    store.write("ladder-bytes/k5/try-0.0004-2", finished(3.0), empty_folder)
+    for name in ("k5", "penalty"):
+        runs = [job for job in jobs.jobs("ladder-bytes", name) if "/seed-" in job.name]
+        assert [(job.cfg.steps, job.cfg.seed, job.cfg.lr, job.cfg.gain) for job in runs] == [
+            (2000, seed, 4e-4, 1.0) for seed in networks.SEEDS
+        ]
+
+
+NEW = [("ladder-bytes", arm.name) for arm in networks.GROUPS["ladder-bytes"]]
+NEW += [("stack-bytes", arm.name) for arm in networks.GROUPS["stack-bytes"]]
+NEW += [("gains-bytes", "p-spin-couplings-2"), ("noise-bytes", "k5")]
+
+
+@pytest.mark.parametrize(("group", "name"), NEW)
+def test_what_was_written_down_last_trains_and_goes_on(group, name, tmp_path, texts):
+    """A few steps of a small one, stopped before the first and taken up again."""
+    arm = networks.arm(group, name)
+    cfg = arm.cfg.replace(steps=4, context=16, warmup=1, cooldown=1, width=32, heads=2, inner=16)
+    settings = dict(corpus=str(texts), validate_tokens=64, final_tokens=64, probe_every=2) | arm.settings
+    whole = training.train(cfg, tmp_path / "whole", show=False, **settings)
+    stop = threading.Event()
+    stop.set()
+    assert training.train(cfg, tmp_path / "stopped", show=False, stop=stop, **settings).stopped
+    again = training.train(cfg, tmp_path / "stopped", show=False, **settings)
+    assert again.summary["weights_sha256"] == whole.summary["weights_sha256"]
+    assert ("parts" in again.metrics("noise")[0]) is (group == "noise-bytes")
 
 
 def test_a_short_run_keeps_its_result_alone(empty, monkeypatch):

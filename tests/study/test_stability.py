@@ -10,7 +10,7 @@ from helpers import message
 
 import pspin_lite as ps
 from pspin_lite.study import records, stability
-from pspin_lite.training.loop import PROBE_STEPS
+from pspin_lite.training.probes import PROBE_STEPS
 
 
 def test_noise_scale_of_known_gradients():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import pytest
 import torch
 
 import pspin_lite as ps
+from pspin_lite import config
 from pspin_lite.training import recipe
 
 
@@ -91,6 +93,15 @@ def test_schedule_of_short_runs_keeps_both_ends(steps):
 def test_schedule_without_ramps():
     cfg = ps.preset("byte-paper").replace(steps=5, warmup=0, cooldown=0)
     assert [recipe.learning_rate(cfg, s) for s in range(7)] == [8e-4] * 7, "also beyond the end"
+
+
+def test_a_late_rate_is_that_of_the_second_half():
+    base = ps.preset("byte-smoke").replace(steps=100, warmup=10, cooldown=20)
+    names = {f.name for f in dataclasses.fields(base)}
+    cfg = config.VariantConfig(**{name: getattr(base, name) for name in names}, late_rate=0.25)
+    before, after = ([recipe.learning_rate(one, s) for s in range(100)] for one in (base, cfg))
+    assert after[:50] == before[:50]
+    assert after[50:] == pytest.approx([rate / 4 for rate in before[50:]])
 
 
 def test_schedule_counts_from_zero():

@@ -73,7 +73,7 @@ EXERCISES = {
     "8.1": Exercise(
         grade_widest,
         widest,
-        "Write the count of section 3 as a function of I and search upwards; or solve the quadratic equation and "
+        "Write the count of section 4 as a function of I and search upwards; or solve the quadratic equation and "
         "round down.",
     ),
     "8.2": Exercise(

@@ -211,5 +211,5 @@ def growth(parts: np.ndarray, bound: np.ndarray) -> Figure:
     axes.set_yticks(range(len(bound)))
     axes.grid(axis="y", visible=False)
     figure.legend(loc="outside lower center", ncols=4, fontsize=9.5, handlelength=1)
-    _headline(figure, f"γ grew most; the scale added at most a factor of {parts[:, 2].max():.1f}")
+    _headline(figure, f"γ grew most; the codes' pattern gave at most a factor of {parts[:, 1].max():.1f}")
     return figure

@@ -46,7 +46,7 @@ def stream(sizes: np.ndarray, pieces: np.ndarray) -> tuple[Figure, dict[str, np.
     at = np.arange(len(sizes))
     axes.plot(at, sizes, "o", color=BLUE, label="stream")
     axes.plot(at, independent, "--", color=GREY, label="if the pieces were independent")
-    for name, offset, above, colour in (("state space adds", 0, 9, ORANGE), ("attractor adds", 1, 9, GREEN)):
+    for name, offset, above, colour in (("state space adds", 0, 16, ORANGE), ("attractor adds", 1, 9, GREEN)):
         x, y = at[1 + offset :: 2], pieces[offset::2]
         axes.plot(x, y, "s", color=colour, markersize=5, label=name)
         axes.annotate(f"each {name}", (x[-1], y[-1]), (0, above), textcoords="offset points", color=colour, ha="right")
@@ -182,6 +182,7 @@ def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
             axes.set(xlabel=unit, xlim=(low, MOST), ylim=(-2.5, 0.6))
             axes.set_title(title, loc="left", fontsize=11, weight="bold")
         figure.axes[0].plot([GOAL] * 2, [-2.25, -1.75], "--", color=GREY, lw=1.5)
+        figure.axes[0].text(GOAL, -1.72, f"{GOAL}", ha="center", va="bottom", color=GREY, fontsize=10)
         return figure, {
             "million parameters": f"{footprint(one).params / 1e6:.1f}",
             "MiB of the file": f"{memory['file, packed']:.1f}",

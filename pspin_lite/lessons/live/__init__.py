@@ -106,30 +106,19 @@ def _default(function: Callable, name: str) -> object:
 def two_spins() -> dict[str, object]:
     """The constants of explore_attractor.draw_two_spins."""
     panels = (explore_attractor.PORTRAIT, explore_attractor.PAIR)
-    starts = fixed_points.random_starts(1, 2)
     return dict(
         script="two_spins.js",
         form="twoSpins",
         panels=[axes_of(panel, 260) for panel in panels],
         kinds=fixed_points.KINDS,
         drive=fixed_points.two_spins("agree", 0.0, 0.0).z[0].tolist(),
-        starts=starts[:, 0].tolist(),
         shown=fixed_points.SHOWN,
         limit=fixed_points.LIMIT,
         settled=fixed_points.SETTLED,
-        creep=fixed_points.CREEP,
-        apart=fixed_points.APART,
         stages=_default(fixed_points.follow, "stages"),
         grid=_default(explore_attractor.all_fixed_points, "grid"),
         cells=explore_attractor.CELLS,
         corners=explore_attractor.CORNERS,
-        verdicts=dict(
-            settles=fixed_points.SETTLES,
-            several=fixed_points.SEVERAL,
-            oscillates=fixed_points.OSCILLATES,
-            elsewhere=fixed_points.ELSEWHERE,
-            slow=fixed_points.SLOW,
-        ),
     )
 
 

@@ -1,7 +1,7 @@
 // Two spins: phase portrait and residuals. The formulas of fixed_points.py and explore_attractor.py; gates
 // have no couplings here, so they are constants. Vectors are [a, b], matrices [[a, b], [c, d]].
 pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
-  const { shown: SHOWN, limit, settled: SETTLED, creep, apart, grid, verdicts } = spec;
+  const { shown: SHOWN, limit, settled: SETTLED, grid } = spec;
   const coupling = spec.kinds[kind].map(row => row.map(code => code * scale * gamma));
   const open = spec.drive.slice(2).map(g => 1 / (1 + Math.exp(-g))); // sigmoid(G)
   const sub = (a, b) => [a[0] - b[0], a[1] - b[1]];
@@ -9,7 +9,6 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   const times = (M, a) => M.map(row => row[0] * a[0] + row[1] * a[1]);
   const oneMinus = M => [[1 - M[0][0], -M[0][1]], [-M[1][0], 1 - M[1][1]]];
   const solve = ([[a, b], [c, d]], [p, q]) => [(p * d - b * q) / (a * d - b * c), (a * q - c * p) / (a * d - b * c)];
-  const most = list => Math.max(...list);
   const distinct = (points, gap) =>
     points.reduce((rest, p) => (rest.every(q => largest(sub(p, q)) > gap) ? [...rest, p] : rest), []);
 
@@ -25,22 +24,16 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
     return [y[0] + move[0], y[1] + move[1]];
   };
 
-  // examine: from the layer's own start and from others until they settle or `limit` steps have passed
-  const start = step([0, 0]), path = [start], moved = [];
-  let states = [start, ...spec.starts];
+  // From the layer's own start and from the corners until all settle or `limit` steps have passed
+  const start = step([0, 0]), path = [start];
+  let states = [start, ...spec.corners], settled = [];
   for (let k = 0; k < limit; k++) {
     const next = states.map(y => step(y));
-    moved.push(next.map((y, i) => largest(sub(y, states[i]))));
+    settled = next.map((y, i) => largest(sub(y, states[i])) < SETTLED);
     states = next;
     if (k < SHOWN) path.push(states[0]);
-    if (k + 1 >= SHOWN && moved[k].every(change => change < SETTLED)) break;
+    if (k + 1 >= SHOWN && settled.every(yes => yes)) break;
   }
-  const settled = moved.at(-1).map(change => change < SETTLED);
-  const middle = moved.length >> 1;
-  const shrinking = states.map((_, i) => {
-    const last = most(moved.slice(-10).map(row => row[i]));
-    return last < creep || last < 0.7 * most(moved.slice(middle, middle + 10).map(row => row[i]));
-  });
   let end = newton(newton(states[0]));
   if (!settled[0]) { // follow: from gamma = 0, where spin(z) is the fixed point, to gamma as it is
     end = start;
@@ -50,11 +43,6 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
     }
     if (!(largest(sub(step(end), end)) < SETTLED)) end = [NaN, NaN];
   }
-  const met = distinct(states.filter((_, i) => settled[i]), apart).length;
-  const verdict = !(settled[0] || shrinking[0]) ? verdicts.oscillates
-    : met > 1 ? verdicts.several
-    : !settled.every((yes, i) => yes || shrinking[i]) ? verdicts.elsewhere
-    : settled.every(yes => yes) ? verdicts.settles : verdicts.slow;
   const residual = path.slice(1).map((y, k) => Math.hypot(...sub(y, path[k])) / Math.max(Math.hypot(...y), 1e-30));
 
   // All fixed points that Newton's method finds from a grid
@@ -97,12 +85,12 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   texts.push({ panel: 1, x: K < SHOWN ? K + 0.8 : K - 0.8, y: 1, text: "K", colour: spec.grey });
 
   const [[a, b], [c, d]] = coupling, rho = radius(jacobian(end));
-  return { panels: [spec.panels[0], { ...spec.panels[1], title: verdict }], lines, texts, numbers: [
+  return { panels: spec.panels, lines, texts, numbers: [
     `${points.length}, ${points.filter(p => p.attracts).length} attract`, // fixed points
     Number.isFinite(rho) ? rho : "not found", // spectral radius
     (Math.hypot(a + d, b - c) + Math.hypot(a - d, b + c)) / 2, // Lipschitz bound: the largest singular value
     K ? residual[K - 1] : "no step", // residual at K
-    `${Number(settled[0])} of 1`, // settle from the start
-    verdict, // verdict
+    settled[0] ? "yes" : "no", // layer settles
+    `${settled.filter(yes => yes).length} of ${settled.length}`, // paths that settle
   ] };
 };

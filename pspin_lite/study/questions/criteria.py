@@ -16,6 +16,8 @@ CLOSE = 0.02  # bits per byte: equivalence, and how near is near enough
 NEARBY = 0.05  # between the best and the worst seed
 APART = 0.05  # between what two networks pay for a wrong rate
 WORKS = 0.1  # above Adam
+CLEAR = 0.05  # from which on one run tells
+LOWER, SHARE = 0.8, 0.1  # how many times, or by which share of steps, a gradient is calmer
 UNDECIDED, NOT_RUN, NOT_COMPUTED = "undecided", "not run yet", "not computed"
 TESTS: dict[str, Callable[[Difference], bool]] = {
     "better": lambda gap: gap.high < 0,
@@ -75,3 +77,34 @@ def trains(gaps: Sequence[float]) -> str:
     if not all(map(math.isfinite, gaps)):
         return "fails"
     return "works" if all(gap < WORKS for gap in gaps) else "trains"
+
+
+def matters(gaps: Sequence[float]) -> str:
+    """gaps: what a change does, for each split, from single runs or without an interval."""
+    if all(gap <= -CLEAR for gap in gaps) or all(gap >= CLEAR for gap in gaps):
+        return "matters"
+    return "does not" if all(abs(gap) < CLOSE for gap in gaps) else UNDECIDED
+
+
+def closes(gaps: Sequence[float]) -> str:
+    """Is the best of one network as good as another?"""
+    if all(gap < CLOSE for gap in gaps):
+        return "as good"
+    return "still worse" if all(gap >= CLEAR for gap in gaps) else UNDECIDED
+
+
+def moves(gaps: Sequence[float]) -> str:
+    """Does a difference to the Transformer shrink or grow? From single runs."""
+    if all(gap <= -CLEAR for gap in gaps):
+        return "shrinks"
+    return "grows" if all(gap >= CLEAR for gap in gaps) else "no difference seen"
+
+
+def calmer(pairs: Sequence[tuple[float, float]], share: bool = False) -> str:
+    """pairs: a measure of one network and of another, for each seed. Of sizes the quotient counts, of shares the
+    difference."""
+    if all(one <= other - SHARE if share else one <= LOWER * other for one, other in pairs):
+        return "calmer"
+    if all(one >= other + SHARE if share else LOWER * one >= other for one, other in pairs):
+        return "less calm"
+    return "no difference seen"

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from itertools import groupby
 from types import SimpleNamespace
 
+from ...training import part_noise
 from .. import jobs, networks, records
 from ..intervals import Difference
 from . import answers as measured
 from .criteria import NOT_COMPUTED, NOT_RUN
-from .question import Row, Speeches, texts
+from .question import SECTIONS, Row, Speeches, texts
 
 MOST_WORDS = 80  # of the summary
 MOST_FACTS, MOST_NAMES = 8, 10  # in a cell, in a line
-MLP = ("w_ext", "w_int", "gamma_param", "w_down", "mlp")  # the parts of it whose gradients are recorded
 
 
 def so_far() -> str:
@@ -44,22 +44,6 @@ def so_far() -> str:
             if len(" ".join([*sentences, sentence]).split()) <= MOST_WORDS:
                 sentences.append(sentence)
     return " ".join(sentences)
-
-
-def living() -> str:
-    return _table("living")
-
-
-def steps() -> str:
-    return _table("steps")
-
-
-def repair() -> str:
-    return _table("repair")
-
-
-def moments() -> str:
-    return _table("moments")
 
 
 def branches() -> str:
@@ -102,7 +86,21 @@ def missing() -> str:
     return "\n".join(lines)
 
 
-PARTS: tuple[Callable[[], str], ...] = (so_far, living, branches, steps, repair, moments, betas, missing)
+def _answers(section: str) -> Callable[[], str]:
+    def part() -> str:
+        return _table(section)
+
+    part.__name__ = section
+    return part
+
+
+TABLES = {section: _answers(section) for section in SECTIONS}
+AFTER = {"living": (branches,), "moments": (betas,)}  # a table of answers
+PARTS: tuple[Callable[[], str], ...] = (
+    so_far,
+    *(part for section, table in TABLES.items() for part in (table, *AFTER.get(section, ()))),
+    missing,
+)
 
 
 def _ends(name: str) -> str:
@@ -162,7 +160,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _cell(row: Row, split: int) -> str:
-    if not row.values:
+    if split >= len(row.values):
         return ""
     cell = ", ".join(map(_number, row.values[split]))
     return cell + (_bracket(row.speeches[split]) if row.speeches else "")
@@ -186,7 +184,9 @@ def _loudness(runs: list[dict]) -> list[str]:
     sizes = {
         kind: [statistics.mean(statistics.mean(one[kind]) for one in end) for end in ends] for kind in ("mlp", "mixer")
     }
-    share = [100 * statistics.mean(sum(one["gradient"].get(p, 0) for p in MLP) for one in end) for end in ends]
+    share = [
+        100 * statistics.mean(sum(one["gradient"].get(p, 0) for p in part_noise.MLP) for one in end) for end in ends
+    ]
     arrows = [f"{start:.3g} → {end:.3g}" for start, end in (sizes["mlp"], sizes["mixer"])]
     return [f"{whole:.3f}", f"{silent:.3f}", *arrows, f"{share[0]:.2g}% → {share[1]:.2g}%"]
 

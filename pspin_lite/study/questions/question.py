@@ -15,7 +15,8 @@ from ... import _files as files
 from ..intervals import Difference
 
 HERE = Path(__file__).resolve().parent
-SECTIONS = ("living", "steps", "repair", "moments")
+SECTIONS = ("living", "steps", "repair", "moments", "ladder", "stack", "data", "gains", "noise", "batches")
+SECTIONS += ("context", "sizes", "order")
 Speeches = tuple[float, float] | None  # the interval of the bootstrap, where windows were kept
 
 
@@ -25,7 +26,7 @@ class Question:
     section: str
     asks: str
     kind: str  # of its criterion: a function of answers.py
-    differences: tuple[tuple[str, ...], ...] = ()  # networks, the second taken from the first
+    differences: tuple[tuple[str, ...], ...] = ()  # networks, the second taken from the first; or as the kind says
     words: dict[str, list[str]] = field(default_factory=dict)  # word -> tests of criteria.py, the first that is met
     alphabets: tuple[str, ...] = ("bytes", "subwords")
     together: str = ""  # the word of all rows, which is the answer only if all of them have it

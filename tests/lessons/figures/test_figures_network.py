@@ -58,7 +58,7 @@ def test_the_widget_knows_the_paper_s_byte_model():
     assert numbers["MiB of the file"] == "41.4"
     assert numbers["training / file"] == "36 times"
     memory, arithmetic = ([text.get_text() for text in axes.texts] for axes in figure.axes)
-    assert memory == ["file, packed", "41", "file, unpacked", "117", "a training step", "1,480"]
+    assert memory == ["file, packed", "41", "file, unpacked", "117", "a training step", "1,480", "512"]
     assert arithmetic[1::2] == ["22", "370", "0.4"], "a small number is not shown as 0"
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "Training takes 36 times the file",
@@ -72,7 +72,7 @@ def test_the_widget_knows_the_paper_s_byte_model():
     assert pale == pytest.approx(370, abs=0.5), "where the byte model was"
     assert dot > 1300
     shorter, numbers = state(tokens=512, D=352, I=1408, K=5)
-    assert shorter.axes[0].texts[-1].get_text() == "462"
+    assert shorter.axes[0].texts[-2].get_text() == "462"
     assert numbers["million parameters"] == "24.4"
     assert shorter.axes[0].lines[-1].get_xdata().tolist() == [512, 512], "the goal"
     for axes in still.axes:

@@ -51,9 +51,27 @@ def network(folder: Path, name: str, held_out: float, recent: float | None = Non
 
 def everything(folder: Path, value: float = 2.0, **more: object) -> None:
     """Every run that any question is about, all alike."""
-    for group in (*networks.SECOND, "bytes-1", "subwords-1"):
+    for group in (*networks.SECOND, "bytes-1", "subwords-1", "subwords-64", "continual"):
         for arm in networks.GROUPS[group]:
-            network(folder, f"{group}/{arm.name}", value, **more)
+            network(folder, f"{group}/{arm.name}", value, **LOOKS | more)
+    for rate in ("0.0008", "0.0032"):
+        put(folder, f"subwords-64/transformer/try-{rate}-1", value)
+
+
+def parts(**measures: float) -> list[dict]:
+    return [dict(parts={"whole MLP": dict(adam_scale=10.0, adam_tail=3.0, rises=0.5) | measures})] * 3
+
+
+def eras(*ends: float) -> list[dict]:
+    """Validations at the end of eras that start at 2."""
+    return [
+        dict(step=step, split=str(year), bits_per_byte=2.0 if step == 0 else end)
+        for step in (0, 400)
+        for year, end in enumerate(ends)
+    ]
+
+
+LOOKS = dict(noise=parts(), context=dict(context=[8, 32, 256], nats=[3.0, 2.0, 1.9]), validation=eras(1.5, 1.5, 1.5))
 
 
 def answered(name: str) -> dict[str, answers.Row]:
@@ -71,7 +89,9 @@ def test_every_network_of_a_question_exists():
     for question in QUESTIONS.values():
         for alphabet in question.alphabets:
             for name in (name.format(alphabet=alphabet) for pair in question.differences for name in pair):
-                assert len(networks.arm(*name.split("/")).seeds) == len(networks.SEEDS)
+                if question.kind in ("intervals", "half", "interaction", "noise", "context"):
+                    seeds = networks.arm(*name.split("/")).seeds
+                    assert len(seeds) == len(networks.SEEDS) or question.section in ("noise", "batches")
         assert question.kind in answers.KINDS
         assert all(test in criteria.TESTS for tests in question.words.values() for test in tests)
 
@@ -89,7 +109,7 @@ def test_the_questions_are_those_of_the_page():
         for word, tests in question.words.items():
             said = f"*{word}*" in criterion or aliases.get(word, word) in criterion
             assert said or (word, tests) == ("equivalent", ["equivalent"]), (question.id, word)
-        if question.kind in ("intervals", "half") and question.section != "moments":
+        if question.kind in ("intervals", "half") and question.section not in ("moments", "batches", "data"):
             for name in (name for pair in question.differences for name in pair):
                 assert f"{name.partition('/')[2]}`" in about, (question.id, name)
 
@@ -319,6 +339,111 @@ def test_the_best_rate_of_sgd_counts(folder):
     assert answered("sgd")["sgd 2"].missing == ("sgd/transformer-rate-1/seed-1",)
 
 
+# Other measures
+
+
+def test_what_a_change_does_without_an_interval(folder):
+    everything(folder)
+    rows = answered("confounders")
+    assert {row.verdict for row in rows.values()} == {"does not"}
+    assert len(rows) == 7
+    network(folder, "data-64-subwords-long/transformer", 1.9)
+    verdicts = [row.verdict for row in answered("confounders").values()]
+    assert verdicts == ["matters", "does not", "does not", "matters", "matters", "does not", "does not"]
+    network(folder, "data-64-subwords-long/transformer", 1.9, 1.99)
+    row = answered("confounders")["confounders 1"]
+    assert row.verdict == "undecided", "on both splits"
+    assert [value for (value,) in row.values] == pytest.approx([-0.101, -0.011])
+    put(folder, "subwords-64/transformer/try-0.0032-1", 4.9)
+    assert answered("confounders")["confounders 6"].verdict == "not computed"
+    (folder / "subwords-64/transformer/try-0.0032-1.json").unlink()
+    assert answered("confounders")["confounders 6"].missing == ("subwords-64/transformer/try-0.0032-1",)
+
+
+def test_the_best_gain_counts(folder):
+    everything(folder)
+    assert [row.verdict for row in answered("gains").values()] == ["does not", "does not", "as good"]
+    put(folder, "gains-bytes/p-spin-mixer-0.5/seed-1", 1.8, 2.1)
+    put(folder, "gains-bytes/p-spin-down-4/seed-1", 1.9)
+    row = answered("gains")["gains 1"]
+    assert (row.verdict, row.facts) == ("matters", ("down-4",)), "the best on average over the splits"
+    put(folder, "moments/tanh-tanh-beta2-0.999/seed-1", 1.7)
+    assert [row.verdict for row in answered("gains").values()] == ["matters", "matters", "still worse"]
+    (folder / "gains-bytes/p-spin-down-2/seed-1.json").unlink()
+    assert [row.verdict for row in answered("gains").values()] == ["not run yet", "matters", "not run yet"]
+
+
+def test_noise_of_the_mlp_is_compared_seed_by_seed(folder):
+    everything(folder)
+    for name in ("noise-scale", "noise-tail", "noise-harm"):
+        assert [row.verdict for row in answered(name).values()] == ["no difference seen"] * 3
+    network(folder, "noise-bytes/p-spin", 2.0, noise=parts(adam_scale=7.0, adam_tail=4.0, rises=0.3))
+    assert [row.verdict for row in answered("noise-scale").values()] == ["calmer", "no difference seen", "calmer"]
+    assert answered("noise-tail")["noise-tail 1"].verdict == "less calm"
+    assert answered("noise-harm")["noise-harm 1"].verdict == "calmer"
+    assert answered("noise-scale")["noise-scale 1"].facts == ("7 and 10, 7 and 10",)
+    put(folder, "noise-bytes/p-spin/seed-2", 2.0, noise=parts(adam_scale=9.0))
+    assert answered("noise-scale")["noise-scale 1"].verdict == "no difference seen", "by each seed"
+    put(folder, "noise-bytes/p-spin/seed-2", 2.0, noise=[*parts(adam_scale="inf")[:1], *parts(adam_scale=7.0)[:2]])
+    assert answered("noise-scale")["noise-scale 1"].verdict == "calmer", "the median over a run's probes"
+
+
+def test_what_context_is_worth(folder):
+    everything(folder)
+    assert [row.verdict for row in answered("context-worth").values()] == ["as much", "as much"]
+    more = dict(context=[8, 32, 256], nats=[3.0, 2.0, 1.8])
+    network(folder, "context-bytes/mended-norms", 2.0, context=more)
+    (gap,) = answered("context-worth")["context-worth 1"].values[0]
+    assert gap.mean == pytest.approx(0.1 / math.log(2))
+    assert [row.verdict for row in answered("context-worth").values()] == ["more", "more"]
+    network(folder, "context-bytes/transformer", 2.0, context=dict(more, nats=[3.0, 2.0, 1.5]))
+    assert [row.verdict for row in answered("context-worth").values()] == ["more", "less"]
+
+
+def test_the_gap_at_two_sizes(folder):
+    """Each network at the better of its two rates."""
+    everything(folder)
+    assert [row.verdict for row in answered("growth").values()] == ["constant", "constant"]
+    network(folder, "sizes-four/mended-times-0.5", 1.8)
+    row = answered("growth")["growth 2"]
+    (gap,) = row.values[0]
+    assert (row.verdict, gap.mean) == ("shrinks", pytest.approx(-0.2))
+    known = intervals.Spread((SCATTER[2] - SCATTER[1]) ** 2 / 2, 6)  # six networks of two seeds in either group
+    expected = intervals.interaction(*[({1: 0.0, 2: 0.0},) * 2] * 2, known, 2, known)
+    assert gap.half_width == pytest.approx(expected.half_width, rel=1e-6)
+    network(folder, "sizes-quarter/mended-times-2", 1.7)
+    assert verdict("growth", "growth 2") == "grows"
+    put(folder, "sizes-quarter/mended-times-2/seed-1", 4.5)
+    assert verdict("growth", "growth 2") == "not computed"
+
+
+def test_the_gap_with_more_text(folder):
+    everything(folder)
+    assert {row.verdict for row in answered("text").values()} == {"no difference seen"}
+    put(folder, "sizes-four-long/mended-times-0.5/seed-1", 1.9)
+    put(folder, "bytes-1/p-spin/seed-1", 2.1)
+    put(folder, "sizes-quarter-long/transformer-times-2/seed-1", 1.9)
+    assert [row.verdict for row in answered("text").values()] == [
+        *("grows", "grows"), *("grows", "no difference seen"), *("no difference seen", "shrinks"),
+    ]  # fmt: skip
+    put(folder, "ladder-bytes/mended/seed-1", 1.9)
+    row = answered("text")["text 4"]
+    assert (row.verdict, row.values[0][0]) == ("grows", pytest.approx(0.1 - 0.001))
+
+
+def test_what_the_order_costs(folder):
+    everything(folder)
+    assert [row.verdict for row in answered("order").values()] == ["as much"] * 3
+    for n in (1, 2):
+        put(folder, f"continual-rates/p-spin-time/seed-{n}", 2.0, validation=eras(1.6 + n / 1e4, 1.7, 9.9))
+    rows = answered("order")
+    (gap,) = rows["order 1"].values[0]
+    assert gap.mean == pytest.approx(0.15 + 0.00015 / 2), "the last era does not count"
+    assert [row.verdict for row in rows.values()] == ["more", "as much", "as much"]
+    (folder / "continual" / "transformer-mixed" / "seed-3.json").unlink()
+    assert answered("order")["order 1"].missing == ("continual/transformer-mixed/seed-3",)
+
+
 # The page
 
 
@@ -330,7 +455,7 @@ def cells(table: str) -> list[list[str]]:
 def test_a_page_is_short_whatever_is_on_record(folder, complete):
     if complete:
         everything(folder)
-    for part in (page.living, page.steps, page.repair, page.moments, page.branches, page.betas):
+    for part in (*page.TABLES.values(), page.branches, page.betas):
         rows = cells(part())
         assert len(rows) <= 2 + 15
         assert all(len(cell.split()) <= 12 for row in rows for cell in row)
@@ -341,11 +466,13 @@ def test_a_page_is_short_whatever_is_on_record(folder, complete):
 
 
 def test_rows_that_wait_are_one_row(folder):
-    assert page.living().count("not run yet") == len(questions("living"))
+    assert page.TABLES["living"]().count("not run yet") == len(questions("living"))
     network(folder, "living-bytes/p-spin", 1.9)
-    assert "| Does the attractor earn anything? | all |  |  | not run yet: 3 of 12 runs done |" in page.living()
+    assert (
+        "| Does the attractor earn anything? | all |  |  | not run yet: 3 of 12 runs done |" in page.TABLES["living"]()
+    )
     network(folder, "living-bytes/no-mlp", 2.0)
-    first, second = page.living().splitlines()[2:4]
+    first, second = page.TABLES["living"]().splitlines()[2:4]
     assert first.startswith("| Does the attractor earn anything? | bytes: `p-spin` − `no-mlp` | -0.100 ± 0.00")
     assert first.endswith("| **earns**, so far |")
     assert second == "|  | subwords: `p-spin` − `no-mlp` |  |  | not run yet: 0 of 6 runs done |"
@@ -353,10 +480,10 @@ def test_rows_that_wait_are_one_row(folder):
 
 
 def test_the_summary_tells_what_is_answered(folder):
-    assert page.so_far().startswith("0 of 236 runs are on record, and 0 of ")
+    assert page.so_far().startswith("0 of 390 runs are on record, and 0 of ")
     network(folder, "living-bytes/no-mlp", 2.0)
     network(folder, "living-bytes/p-spin", 1.9)
-    assert "6 of 236 runs" in page.so_far()
+    assert "6 of 390 runs" in page.so_far()
     assert "with bytes only. The paper's attractor earns 0.100 ± 0.00" in page.so_far()
     network(folder, "living-bytes/p-spin", 2.0)
     assert "is silent" in page.so_far()

@@ -117,3 +117,24 @@ def test_sgd_works_below_a_bound_on_both_splits():
     assert criteria.trains([0.0999, -1.0]) == "works"
     assert criteria.trains([criteria.WORKS, 0.0]) == criteria.trains([0.0, 0.2]) == "trains"
     assert criteria.trains([math.inf, math.inf]) == "fails"
+
+
+def test_what_single_runs_can_tell():
+    assert criteria.matters([-0.05, -0.2]) == criteria.matters([0.05, 0.2]) == "matters", "the border itself counts"
+    assert criteria.matters([0.0199, -0.0199]) == "does not"
+    assert criteria.matters([0.02, 0.0]) == criteria.matters([-0.2, 0.2]) == criteria.matters([0.2, 0.0]) == "undecided"
+    assert criteria.closes([0.0199, -1.0]) == "as good"
+    assert criteria.closes([0.05, 0.06]) == "still worse"
+    assert criteria.closes([0.02, 0.06]) == criteria.closes([0.01, 0.06]) == "undecided"
+    assert criteria.moves([-0.05, -0.1]) == "shrinks"
+    assert criteria.moves([0.05, 0.1]) == "grows"
+    assert criteria.moves([0.049, 0.1]) == criteria.moves([-0.1, 0.1]) == "no difference seen"
+
+
+def test_a_calmer_gradient_is_calmer_with_every_seed():
+    assert criteria.calmer([(8.0, 10.0), (1.0, 2.0)]) == "calmer"
+    assert criteria.calmer([(10.0, 8.0), (2.0, 1.0)]) == "less calm"
+    assert criteria.calmer([(8.1, 10.0), (1.0, 2.0)]) == criteria.calmer([(10, 8.1)]) == "no difference seen"
+    assert criteria.calmer([(0.375, 0.5)], share=True) == "calmer"
+    assert criteria.calmer([(0.5, 0.375)], share=True) == "less calm"
+    assert criteria.calmer([(0.41, 0.5), (0.1, 0.5)], share=True) == "no difference seen"

@@ -43,7 +43,7 @@ def gpu() -> tuple[Figure, dict[str, int]]:
     for x in (20.0, 59.2):
         arrow(axes, (x, 9.6), (x, low - 0.8), KEY, width=2)
         arrow(axes, (x + 2.5, low - 0.8), (x + 2.5, 9.6), KEY, width=2)
-    label(axes, 40.5, 12.2, "fetching is what costs", KEY_TEXT, 10.5)
+    label(axes, 40.5, 12.2, "fetching is the expensive part", KEY_TEXT, 10.5)
     return figure, {"multiprocessors": rows * columns}
 
 
@@ -223,10 +223,10 @@ BUSY = Panel(
     "multiprocessors with work, of 108",
     "",
     (0, 135),
-    (-0.6, 2.6),
+    (-0.6, 3.6),
     (0, 54, 108),
-    (0, 1, 2),
-    ("pass_on", "both", "walk"),  # a longer name would not fit on a phone
+    (0, 1, 2, 3),
+    ("reads", "pass_on", "writes", "walk"),  # a longer name would not fit on a phone
 )
 MOVED = Panel(
     (0.62, 0.24, 0.34, 0.60),
@@ -254,13 +254,15 @@ def walk_or_at_once(batch: int, heads: int, width: int, chunk: int) -> tuple[Liv
         times = moved[plan] / moved["walk"]
         figure.add_line(1, [0, times], [y, y], colour, width=16)
         figure.add_text(1, times + 0.45, y + 0.13, f"{times:.1f}", INK)
-    launches = ((batch * heads, STATE), (programs["at once"], VALUE), (programs["walk"], QUERY))
-    for y, (count, colour) in enumerate(launches):  # pass_on; writes and reads; the walk
+    many, few = programs["at once"], programs["walk"]
+    for y, (count, colour) in enumerate(((many, VALUE), (few, STATE), (many, KEY), (few, QUERY))):
         busy = min(count, PROCESSORS)
-        figure.add_line(0, [0, busy], [y, y], colour, width=13)
+        figure.add_line(0, [0, busy], [y, y], colour, width=11)
         figure.add_text(0, busy + 4 + 3 * len(str(busy)), y + 0.2, str(busy), INK)
     for plan in ("walk", "at once"):
-        numbers[f"programs, {plan}"] = f"{programs[plan]:,}"
-        numbers[f"idle, {plan}"] = f"{100 * max(0, 1 - programs[plan] / PROCESSORS):.0f} %"
+        kernel = {"at once": "writes and reads"}.get(plan, plan)
+        numbers[f"programs, {kernel}"] = f"{programs[plan]:,}"
+        numbers[f"idle, {kernel}"] = f"{100 * max(0, 1 - programs[plan] / PROCESSORS):.0f} %"
         numbers[f"MiB, {plan}"] = f"{4 * batch * heads * moved[plan] / 2**20:.3g}"
+        numbers[f"flops per byte, {plan}"] = f"{TOKENS * d * (chunk + d) / moved[plan]:.0f}"  # without padding
     return figure, numbers

@@ -54,15 +54,16 @@ def test_plans_differ_in_programs_and_traffic():
 def test_the_widget_counts_programs_and_bytes():
     """The paper's byte model, by hand: 8 of 108 multiprocessors; every number once, or six and three times."""
     figure, numbers = draw.walk_or_at_once(batch=1, heads=8, width=88, chunk=128)
-    assert (numbers["programs, walk"], numbers["programs, at once"]) == ("8", "128")
-    assert (numbers["idle, walk"], numbers["idle, at once"]) == ("93 %", "0 %")
+    assert (numbers["programs, walk"], numbers["programs, writes and reads"]) == ("8", "128")
+    assert (numbers["idle, walk"], numbers["idle, writes and reads"]) == ("93 %", "0 %")
+    assert (numbers["flops per byte, walk"], numbers["flops per byte, at once"]) == ("53", "24")
     assert numbers["MiB, walk"] == f"{32 * (4 * 2048 * 88 + 2048 + 2 * 88**2) / 2**20:.3g}"
-    walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 2)
+    walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 3)
     assert walk.x.tolist() == [0, 8]
     assert "2.2" in [text[3] for text in figure.texts]
     for chunk, width in itertools.product((32, 64, 128), (64, 88, 128)):  # what the titles say
         shown = draw.walk_or_at_once(batch=1, heads=8, width=width, chunk=chunk)[1]
-        assert shown["idle, at once"] == "0 %"
+        assert shown["idle, writes and reads"] == "0 %"
         assert float(shown["MiB, at once"]) > float(shown["MiB, walk"])
     longest = draw.walk_or_at_once(batch=16, heads=16, width=128, chunk=32)[0]
     assert all(line.x[1] <= figure.panels[line.panel].xlim[1] for line in longest.lines)

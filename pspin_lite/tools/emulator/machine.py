@@ -5,6 +5,7 @@ What it models
                 the thread alone, [B,1] on the block alone. Arrays are never written to in place.
     branches    basic blocks of code, each with the threads that wait to run it. The first in the text goes next, so
                 that threads and blocks that have branched apart meet again. `mask` says who runs (None: all).
+    locks       a block that spins until another one of its batch lets it go: those that wait get their turn
     grid        blocks in batches of some ten thousand threads, one batch after the other.
 
 Where it deviates from a chip
@@ -32,6 +33,7 @@ from .program import Block, Program, located, place
 Array = np.ndarray
 WARP = 32
 BATCH = 16384  # threads
+PATIENCE = 200  # basic blocks that others run before whole blocks of threads that wait overtake them
 POISON = {size: np.full((1, 1), 256**size - 1, f"u{size}") for size in (1, 2, 4, 8)}  # nan, or -1
 
 
@@ -151,9 +153,12 @@ class Machine:
     def run(self) -> None:
         """Until all threads have ended."""
         waiting: dict[int, Array | None] = {0: None}
-        steps, counts = 0, self.counters
+        since: dict[int, int] = {0: 0}  # when each began to wait
+        steps, turn, counts = 0, 0, self.counters
         while waiting:
-            number = min(waiting)
+            turn += 1
+            number = self._next(waiting, since, turn)
+            del since[number]
             block, mask = self.program.blocks[number], waiting.pop(number)
             self.mask = self.path = mask
             if counts is not None:
@@ -169,6 +174,19 @@ class Machine:
             for target, who in self._leave(block, mask):
                 if target is not None:
                     waiting[target] = self._joined(waiting[target], who) if target in waiting else who
+                    since.setdefault(target, turn)
+
+    def _next(self, waiting: dict[int, Array | None], since: dict[int, int], turn: int) -> int:
+        """The first in the text, unless whole blocks have waited for long: one of them may hold the lock that the first
+        spins for."""
+        if len(waiting) > 1:
+            oldest = min(since, key=since.__getitem__)
+            if turn - since[oldest] > PATIENCE:
+                since[oldest] = turn
+                who = np.broadcast_to(self.full if waiting[oldest] is None else waiting[oldest], self.shape)
+                if (who.any(1) == who.all(1)).all():
+                    return oldest
+        return min(waiting)
 
     def running_warps(self) -> int:
         if self.mask is None:

@@ -15,7 +15,9 @@ import pytest
 pytest.importorskip("triton", reason="Triton is published for Linux only")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-FILES = [name for name in ("test_ours.py", "test_foreign.py", "test_narrow.py") if (HERE / name).exists()]
+FILES = [
+    name for name in ("test_ours.py", "test_classics.py", "test_foreign.py", "test_narrow.py") if (HERE / name).exists()
+]
 
 
 @pytest.mark.parametrize("file", FILES)

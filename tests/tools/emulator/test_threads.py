@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from handwritten import at, run, source
 
-from pspin_lite.tools.emulator.handwritten import at, run, source
 from pspin_lite.tools.emulator.parser import EmulatorError, Register, parse
 
 RNG = np.random.default_rng(3)

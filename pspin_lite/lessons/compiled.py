@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from ..tools.emulator.counters import kind_of
-from ..tools.emulator.launch import launch
+from ..tools.emulator.machine import launch
 from ..tools.emulator.memory import Memory
 from ..tools.emulator.parser import EmulatorError, parse
 from ..tools.kernels import machine_code

@@ -73,7 +73,8 @@ def tiles_for(kernel: KernelInterface, d: int, chunk: int, dtype: torch.dtype) -
 
     Large tiles save memory traffic and instructions; small tiles fit into the registers. 64 rows are what a tensor core
     of an H100 takes at once. Products of float32 numbers ("ieee": true float32, never TF32) have no tensor cores, and
-    keep operands in registers, a row of one and a column of the other for each thread: 16 rows, and narrower blocks."""
+    keep operands in registers, a row of one and a column of the other for each thread: 16 rows, and narrower blocks.
+    float16 keeps scores and states as TF32, in twice as many registers as bfloat16: narrower blocks, too."""
     exact = dtype == torch.float32
     rows, keys, values = chunk, columns(d), columns(d)
     if kernel is walk:
@@ -83,7 +84,7 @@ def tiles_for(kernel: KernelInterface, d: int, chunk: int, dtype: torch.dtype) -
     elif kernel is chunk_outputs:
         keys = values = columns(d, 32 if exact else 64)
     elif kernel is chunk_gradients:
-        keys = values = columns(d, 16 if exact else 32)
+        keys = values = columns(d, 32 if dtype == torch.bfloat16 else 16)
     return Tiles(d, chunk, min(chunk, rows), keys, values, math.gcd(d, 16 // dtype.itemsize))
 
 

@@ -32,8 +32,8 @@ PLACES = (0.12, 0.17, 0.345, 0.69), (0.63, 0.17, 0.345, 0.69)
 AXES = dict(xlim=(0, MOST), xticks=(0, 5, 10, 15, 20), ylim=(-4.3, 0.7), yticks=(-4, -3, -2, -1, 0))
 DECADES = dict(yticklabels=("1e-4", "0.001", "0.01", "0.1", "1"))
 AGAINST = "relative error of the gradient"
-STEPS = Panel(PLACES[0], "{} products: at best {:.2g}", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
-PRODUCTS = Panel(PLACES[1], "{} steps: at best {:.2g}", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
+STEPS = Panel(PLACES[0], "{} products: {:.2g} at best", "steps (dashed: rule)", AGAINST, **AXES, **DECADES)
+PRODUCTS = Panel(PLACES[1], "{} steps: {:.2g} at best", "products (dashed: rule)", AGAINST, **AXES, **DECADES)
 
 
 def errors(scale: float) -> tuple[float, np.ndarray]:
@@ -159,7 +159,16 @@ FEEDBACKS = (0.0, 0.5, 0.8, 0.9, 1.0, 1.1, 1.5, 2.0)
 DRIVES = (-0.8, -0.5, -0.2, -0.1, -0.02, 0.0, 0.02, 0.1, 0.2, 0.5, 0.8)
 ACROSS = dict(xlim=(-1, 1), xticks=(-1, 0, 1))
 BRANCHES = Panel(PLACES[0], "", "drive z", "y", **ACROSS, ylim=(-1.1, 1.1), yticks=(-1, 0, 1))
-ANSWER = Panel(PLACES[1], "", "drive z", "∂y / ∂z", **ACROSS, ylim=(-2, 11), yticks=(0, 5, 10))
+ANSWER = Panel(
+    PLACES[1],
+    "",
+    "drive z",
+    "∂y / ∂z",
+    **ACROSS,
+    ylim=(-2.2, 1.7),
+    yticks=(-2, -1, 0, 1),
+    yticklabels=("0.01", "0.1", "1", "10"),
+)
 REACH = 0.25  # how far the tangent is drawn, to each side
 
 
@@ -173,11 +182,15 @@ def answers(feedback: float, drives: np.ndarray, steps: int = 2000) -> tuple[np.
 
 
 def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, object]]:
-    """Left all fixed points (dashed: they repel), the answer and its tangent; right the gradient over the drive."""
+    """Left all fixed points (dashed: they repel), the answer for every drive and the tangent at this one; right the
+    gradient over the drive, in powers of ten."""
     (end,), (gradient,) = answers(feedback, np.array([drive]))
     count = 1 + 2 * _folded(feedback, drive)
     value = (f"{gradient:.2f}" if np.isfinite(gradient) else "infinite").replace("-", "−")
-    titles = "one fixed point" if count == 1 else f"{count} fixed points", f"implicit gradient: {value}"
+    titles = (
+        "one fixed point" if count == 1 else f"{count} fixed points",
+        f"implicit gradient: {value}" + ", off the axis" * (not gradient > 0),
+    )
     panels = (replace(panel, title=title) for panel, title in zip((BRANCHES, ANSWER), titles, strict=True))
     figure = LiveFigure(SIZE, tuple(panels))
     y = np.tanh(np.linspace(-4, 4, 241))
@@ -186,13 +199,14 @@ def draw_branches(feedback: float, drive: float) -> tuple[LiveFigure, dict[str, 
     _pieces(figure, 0, drives, y, inside & ~repels, BLUE, width=2)
     _pieces(figure, 0, drives, y, inside & repels, GREY, dashes=True)
     many = np.linspace(-0.99, 0.99, 200)  # without 0, where the answer of a strong feedback rests on the edge
-    values = answers(feedback, many)[1]
-    _pieces(figure, 1, many, values, values <= ANSWER.ylim[1], RED, width=2)
+    ends, values = answers(feedback, many)
+    figure.add_line(0, many, ends, GREEN, width=3, opacity=0.6)
+    _pieces(figure, 1, many, np.log10(values), np.log10(values) <= ANSWER.ylim[1], RED, width=2)
     if np.isfinite(gradient):
         reach = min(REACH, 0.4 / abs(gradient), 1 - abs(drive))
         figure.add_line(0, [drive - reach, drive + reach], end + gradient * np.array([-reach, reach]), RED, width=2)
-    if ANSWER.ylim[0] <= gradient <= ANSWER.ylim[1]:
-        figure.add_line(1, [drive], [gradient], RED, width=0, dot=5)
+    if gradient > 0:
+        figure.add_line(1, [drive], [np.log10(gradient)], RED, width=0, dot=5)
     figure.add_line(0, [drive], [end], GREEN, width=0, dot=5)
     return figure, {
         "fixed points": count,

@@ -40,7 +40,7 @@ ROWS = (
         5,
         "smooth",
         "no validation is worse than the one before",
-        "paper's size, two hours: {p_up} of {p_points} worse; our size: {up} of {points}",
+        "at the paper's size (two hours), {p_up} of {p_points} were worse; at ours, {up} of {points}",
     ),
     Test(
         6,
@@ -48,7 +48,9 @@ ROWS = (
         "within 0.1% of the true gradient in every layer",
         "in {few} of {layers} layers of {networks} networks",
     ),
-    Test(7, "followed", "in chronological order: better than three others", PAIR + " against a Transformer"),
+    Test(
+        7, "followed", "new speeches in order of time cost less than with three others", PAIR + " against a Transformer"
+    ),
 )
 
 

@@ -47,8 +47,8 @@ def test_the_picture_shows_the_table():
     assert numbers["rule for the smaller count"] == pytest.approx(radius**6)
     best = f"{table[:-1, 10].min():.2g}", f"{table[4, :-1].min():.2g}"
     assert [panel.title for panel in figure.panels] == [
-        f"10 products: at best {best[0]}",
-        f"5 steps: at best {best[1]}",
+        f"10 products: {best[0]} at best",
+        f"5 steps: {best[1]} at best",
     ]
     for line, fixed in ((figure.lines[0], 10), (figure.lines[3], 5)):
         assert np.allclose(10 ** line.y[[2, 20]], [radius**3, radius ** (fixed + 1)]), "the smaller count decides"
@@ -73,6 +73,9 @@ def test_the_gradient_does_not_see_the_jump():
     assert float(right["answer y"]) - float(left["answer y"]) > 1.9
     assert left["implicit gradient"] == right["implicit gradient"] == "0.09"
     assert eg.draw_branches(1.0, 0.0)[1]["implicit gradient"] == "infinite"
+    figure, _ = eg.draw_branches(1.1, 0.0)
+    assert figure.panels[1].title == "implicit gradient: −10.00, off the axis"
+    assert {line.dot for line in figure.lines if line.panel == 1} == {0}, "no dot where there is no logarithm"
 
 
 def test_a_loss_sends_back_what_a_nudge_of_the_spins_does_to_it():

@@ -97,7 +97,7 @@ EXERCISES = {
         "Nudge both sides of y = tanh(z + gamma w y) by changing gamma; y depends on it too. Solve for dy/dgamma.",
     ),
     "6.2": Exercise(
-        grade_products, products_needed, "The rule of section 1: after K products the fraction |rho|^(K+1) is missing."
+        grade_products, products_needed, "The rule of section 2: after K products the fraction |rho|^(K+1) is missing."
     ),
     "6.3": Exercise(
         grade_series,

@@ -191,10 +191,11 @@ def rounding(weights: Sequence[float]) -> tuple[Figure, dict[str, list[float]]]:
 
 
 @styled
-def echoes(slopes: Mapping[str, float], count: int = 9) -> tuple[Figure, dict[str, np.ndarray]]:
+def echoes(slopes: Mapping[str, float], count: int = 7) -> tuple[Figure, dict[str, np.ndarray]]:
     """How large a nudge of a spin still is after so many steps, for several slopes at the fixed point."""
     figure = Figure(figsize=(7.4, 2.7), layout="constrained")
     steps, sizes = np.arange(count), {}
+    top = 1.1 * max(1.0, *(abs(slope) ** steps[-1] for slope in slopes.values()))
     for axes, (name, slope) in zip(figure.subplots(1, len(slopes), sharey=True), slopes.items(), strict=True):
         sizes[name] = slope**steps
         colour = SPIN if abs(slope) < 1 else RED
@@ -202,7 +203,7 @@ def echoes(slopes: Mapping[str, float], count: int = 9) -> tuple[Figure, dict[st
         axes.axhline(0, color=INK, lw=0.8)
         total = f"sum {1 / (1 - slope):.2f}" if abs(slope) < 1 else "no sum"
         axes.set_title(f"$J$ = {slope:.2f}: {total}".replace("-", "−"), fontsize=11, color=colour)
-        axes.set(xlabel=f"steps later\n({name})", xticks=[0, 4, 8], ylim=(-1.3, 1.3), yticks=[-1, 0, 1])
+        axes.set(xlabel=f"steps later\n({name})", xticks=steps[::2], ylim=(-top, top))
     figure.axes[0].set_ylabel("echo of a nudge of 1")
     figure.suptitle("Echoes die out where the slope lies between −1 and 1", fontsize=12, weight="bold")
     return figure, sizes

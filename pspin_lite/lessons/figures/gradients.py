@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ... import fixed_points
 from ...attractor import slopes
-from . import CYCLE, GREY, ORANGE, styled
+from . import BLUE, CYCLE, GREY, ORANGE, RED, styled
 
 
 @styled
@@ -53,13 +53,15 @@ def rule(
     errors: dict[str, np.ndarray],
     steps: Sequence[int],
     trained: dict[str, Sequence[float]] | None = None,
+    tokens: tuple[Sequence[float], Sequence[float]] | None = None,
     K: int = 5,
     title: str = "The error grows with the radius",
 ) -> Figure:
     """Of what `fixed_points.gradient_errors` gives: error of the implicit gradient over the spectral radius, one line
     per number of steps, grey but for K, and the rule radius^(K+1), dashed. `trained`: radius and gradient_error of the
-    layers of a model with K steps, as circles, with their `names` if given."""
-    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    layers of a model with K steps, as numbered circles. `tokens`: radii and errors of single bytes, as
+    dots; the two worst have a label."""
+    figure = Figure(figsize=(6.2, 4.4), layout="constrained")
     axes = figure.subplots()
     radius = errors["radius"]
     for count in steps:
@@ -68,22 +70,25 @@ def rule(
         axes.semilogy(radius, np.where(values > 1e-13, values, np.nan), "-", lw=2, color=colour)
         axes.semilogy(radius, radius ** (count + 1), "--", lw=1, color=colour)
         at = np.flatnonzero(values > 1e-7)[0]
-        offset = (10, -9) if values[at] < 1e-4 else (60, 32)  # to the right of a line, above a flat one
+        offset = (10, -9) if values[at] < 1e-4 else (2, 52)  # to the right of a line, above a flat one
         place = dict(xytext=offset, textcoords="offset points", va="top")
         axes.annotate(f"K = {count}", (radius[at], values[at]), color=colour, **place)
     if trained is not None:
         points = list(zip(trained["radius"], trained["gradient_error"], strict=True))
         axes.semilogy(*zip(*points, strict=True), "o", ms=14, mfc=ORANGE, mew=1.2, color="black", ls="", zorder=4)
-        for name, point in zip(trained.get("names", map(str, range(len(points)))), points, strict=True):
-            inside, _, beside = name.partition(": ")
-            axes.annotate(inside, point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
-            right = beside.startswith("all")  # where there is room
-            place = dict(xytext=(9, -18) if right else (-11, 5), ha="left" if right else "right", va="center")
-            axes.annotate(beside, point, **place, textcoords="offset points", fontsize=9.5)
+        for layer, point in enumerate(points):
+            axes.annotate(str(layer), point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
         words = f"circles: layers of the\ntrained model at K = {K}\nlines: random layers\ndashed: the rule"
-        axes.text(1.04, 2e-8, words + trained.get("note", ""), ha="right", va="bottom", fontsize=9.5)
+        axes.text(
+            1.04, 2e-8, words + "\ndots: bytes of layer 3" * (tokens is not None), ha="right", va="bottom", fontsize=9.5
+        )
+    if tokens is not None:
+        axes.semilogy(*tokens, "o", ms=2.5, mew=0, color=BLUE, alpha=0.7)
+        for i in np.argsort(tokens[1])[-2:]:
+            place = dict(xytext=(0, 4), textcoords="offset points", ha="center", color=BLUE, fontsize=9.5)
+            axes.annotate(f"byte {i}", (tokens[0][i], tokens[1][i]), **place)
     axes.axhline(0.001, color=GREY, lw=1, ls=":")
-    axes.text(0.01, 0.00085, "a tenth of a per cent", color=GREY, ha="left", va="top", fontsize=9.5)
+    axes.text(1.04, 0.00085, "a tenth of a per cent", color=GREY, ha="right", va="top", fontsize=9.5)
     axes.set(
         xlabel="spectral radius ρ at rest",
         ylabel="error against the fixed point's gradient",
@@ -91,4 +96,19 @@ def rule(
         xlim=(0, 1.05),
     )
     axes.set_title(title, loc="left", fontsize=12, weight="bold")
+    return figure
+
+
+@styled
+def turns(angles: dict[str, Sequence[float]]) -> Figure:
+    """How far gradients point away from a reference, in degrees: a fan for each name, at the true angles."""
+    figure = Figure(figsize=(6.2, 3.7), layout="constrained")
+    for axes, (name, each) in zip(figure.subplots(-(-len(angles) // 2), 2).flat, angles.items(), strict=False):
+        axes.plot([0, 1], [0, 0], "--", color=GREY, lw=1)
+        for angle in np.radians(each):
+            axes.plot([0, np.cos(angle)], [0, np.sin(angle)], color=RED, lw=1.8)
+        axes.set_title(f"{name}: {np.mean(each):.0f}°", loc="left", fontsize=11, weight="bold")
+        axes.text(0, -0.05, "windows: " + ", ".join(f"{angle:.0f}°" for angle in each), va="top", fontsize=10)
+        axes.set(xlim=(-0.02, 1.05), ylim=(-0.15, 0.42), aspect="equal")
+        axes.axis("off")
     return figure

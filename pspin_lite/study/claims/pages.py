@@ -90,14 +90,17 @@ def changed() -> str:
     steps = [(rank.get(claim.earlier_verdict), rank.get(stored[claim.id].verdict)) for claim in after]
     told = [now - before for before, now in steps if before is not None and now is not None]
     harsher, kinder = sum(step < 0 for step in told), sum(step > 0 for step in told)
-    says = f"We changed criteria after seeing results. That moved {len(after)} of {len(claims())} verdicts:"
-    return f"{says} {harsher} became harsher, {kinder} kinder ([each change](docs/criteria.md))."
+    unranked = len(steps) - len(told)
+    says = f"Criteria that we changed after seeing results moved {len(after)} of {len(claims())} verdicts:"
+    says += f" {harsher} became harsher, {kinder} kinder, {unranked} cannot be ranked"
+    return f"{says} ([each change](docs/criteria.md))."
 
 
 def sequel() -> str:
     """README's sentence about the second study, with one finding as long as its verdict is that of the text."""
     rows = {row.key: row for row in answers.answers()}
-    says = "The [second study](docs/second_study.md) tries repairs."
+    rest = " (under way)" if any(row.verdict == answers.NOT_RUN for row in rows.values()) else ""
+    says = f"The [second study](docs/second_study.md){rest} tries repairs."
     for text in texts("sequel"):
         if all(rows[key].verdict in needed for key, needed in text["needs"].items()):
             gaps = {key: SimpleNamespace(gap=rows[key].values[0][0].mean, width=rows[key].values[0][0].half_width)

@@ -29,8 +29,7 @@ from triton.backends.driver import DriverBase
 from ... import _backends as backends
 from ... import _checks as checks
 from .counters import Counters
-from .launch import launch
-from .machine import Modes
+from .machine import Modes, launch
 from .memory import Memory
 from .parser import Kernel, parse
 

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from . import integers, numbers
-from .operations import elementwise, opcode, source, target, unknown
 from .parser import Instruction
-from .program import Program, Run
+from .program import Program, Run, elementwise, opcode, source, target, unknown
 
 Array = np.ndarray
 F64 = np.dtype("f8")

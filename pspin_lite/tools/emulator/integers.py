@@ -9,9 +9,8 @@ import numpy as np
 
 from . import numbers
 from .numbers import INTEGERS
-from .operations import elementwise, opcode, unknown
 from .parser import Instruction, Register, size_of
-from .program import Program, Run
+from .program import Program, Run, elementwise, opcode, unknown
 
 Array = np.ndarray
 

@@ -1,10 +1,14 @@
 """Runs a kernel: one numpy call per instruction, for all threads of many blocks at once.
 
+    kernel = parse(ptx)
+    launch(kernel, (8, 1, 1), [x.ctypes.data, n], Memory([(x.ctypes.data, x.nbytes)]))  # neither Triton nor PyTorch
+
 What it models
     register    an array that broadcasts to [blocks, threads]: [1,1] if all have the same number, [1,T] if it depends on
                 the thread alone, [B,1] on the block alone. Arrays are never written to in place.
     branches    basic blocks of code, each with the threads that wait to run it. The first in the text goes next, so
                 that threads and blocks that have branched apart meet again. `mask` says who runs (None: all).
+    locks       a block that spins until another one of its batch lets it go: those that wait get their turn
     grid        blocks in batches of some ten thousand threads, one batch after the other.
 
 Where it deviates from a chip
@@ -22,16 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from .asynchronous import SharedMemory
+from . import floats, integers, moves, numbers, tensor_cores, transfers, warpgroups, warps
 from .counters import Counters
 from .memory import Memory
-from .numbers import reader
-from .parser import EmulatorError
-from .program import Block, Program, located, place
+from .parser import EmulatorError, Kernel
+from .program import Block, Program, Unwritten, located, place
+from .shared import Shared
 
 Array = np.ndarray
 WARP = 32
 BATCH = 16384  # threads
+ROOM = 160_000_000  # bytes of registers for one batch
+INSTRUCTIONS = (floats, integers, moves, tensor_cores, transfers, warpgroups, warps)  # importing them fills the table
+PATIENCE = 200  # basic blocks that others run before whole blocks of threads that wait overtake them
 POISON = {size: np.full((1, 1), 256**size - 1, f"u{size}") for size in (1, 2, 4, 8)}  # nan, or -1
 
 
@@ -52,17 +59,6 @@ class Modes:
             raise ValueError(f"bounds: got {self.bounds!r}, expected 'tensor' or 'storage'")
 
 
-class Unwritten:
-    """In the place of a register that nobody has written yet. Whoever looks at its dtype, as all readers do, fails."""
-
-    def __init__(self, name: str, why: str = "is read before it is written"):
-        self.name, self.why = name, why
-
-    @property
-    def dtype(self) -> np.dtype:
-        raise EmulatorError(f"register {self.name} {self.why}")
-
-
 class Machine:
     """The state of one batch of blocks."""
 
@@ -75,7 +71,7 @@ class Machine:
         self.all_warps = np.ones((self.shape[0], -(-self.shape[1] // WARP)), bool)
         self.registers: list[Any] = [Unwritten(name) for name in program.names]
         self.partial: dict[int, Array] = {}  # registers that some threads have not written: who has
-        self.shared = SharedMemory(self.shape, program.kernel.shared, program.unit, modes.races, modes.proxies)
+        self.shared = Shared(self.shape, program.kernel.shared, program.unit, modes.races, modes.proxies)
         self.counters: Counters | None = None
         self.cache: dict[Any, Any] = {}  # of tensor_cores
         self.open_group: list[Any] = []  # of warpgroups: products asked for, and those committed
@@ -151,9 +147,12 @@ class Machine:
     def run(self) -> None:
         """Until all threads have ended."""
         waiting: dict[int, Array | None] = {0: None}
-        steps, counts = 0, self.counters
+        since: dict[int, int] = {0: 0}  # when each began to wait
+        steps, turn, counts = 0, 0, self.counters
         while waiting:
-            number = min(waiting)
+            turn += 1
+            number = self._next(waiting, since, turn)
+            del since[number]
             block, mask = self.program.blocks[number], waiting.pop(number)
             self.mask = self.path = mask
             if counts is not None:
@@ -169,6 +168,19 @@ class Machine:
             for target, who in self._leave(block, mask):
                 if target is not None:
                     waiting[target] = self._joined(waiting[target], who) if target in waiting else who
+                    since.setdefault(target, turn)
+
+    def _next(self, waiting: dict[int, Array | None], since: dict[int, int], turn: int) -> int:
+        """The first in the text, unless whole blocks have waited for long: one of them may hold the lock that the first
+        spins for."""
+        if len(waiting) > 1:
+            oldest = min(since, key=since.__getitem__)
+            if turn - since[oldest] > PATIENCE:
+                since[oldest] = turn
+                who = np.broadcast_to(self.full if waiting[oldest] is None else waiting[oldest], self.shape)
+                if (who.any(1) == who.all(1)).all():
+                    return oldest
+        return min(waiting)
 
     def running_warps(self) -> int:
         if self.mask is None:
@@ -191,7 +203,7 @@ class Machine:
         slot = self.program.slot(guard.name)
         if self.partial:
             located(block.branch, lambda: self.check_written((slot,)))
-        goes = located(block.branch, lambda: reader("pred")(self.registers[slot]))
+        goes = located(block.branch, lambda: numbers.reader("pred")(self.registers[slot]))
         goes = ~goes if guard.negated else goes
         if goes.size == 1:
             return [(block.taken if goes.item() else block.after, mask)]
@@ -202,3 +214,39 @@ class Machine:
         if not stays.any():
             return [(block.taken, mask)]
         return [(block.taken, taken), (block.after, stays)]
+
+
+def launch(
+    kernel: Kernel, grid: tuple[int, int, int], values: list[Any], memory: Memory, modes: Modes | None = None
+) -> Counters | None:
+    """Run all blocks of a grid. values: one for each parameter, addresses of tensors as integers."""
+    modes = modes or Modes()
+    if kernel.program is None:
+        kernel.program = Program(kernel)
+    program = kernel.program
+    counters = Counters(program, grid) if modes.count else None
+    total = grid[0] * grid[1] * grid[2]
+    each = max(1, min(modes.batch, ROOM // max(1, len(program.names) * 4)) // max(1, kernel.threads))
+    memory.parameters = parameters(kernel, values)
+    with np.errstate(all="ignore"):
+        for first in range(0, total, each):
+            machine = Machine(program, np.arange(first, min(first + each, total)), grid, memory, modes)
+            machine.counters = counters
+            machine.run()
+    if counters is not None:
+        counters.finish(memory)
+    return counters
+
+
+def parameters(kernel: Kernel, values: list[Any]) -> dict[str, np.ndarray]:
+    """Name -> bits, [1,1]."""
+    if len(values) != len(kernel.parameters):
+        raise EmulatorError(f"{kernel.name} takes {len(kernel.parameters)} parameters, got {len(values)}")
+    result = {}
+    for (name, (kind, size)), value in zip(kernel.parameters.items(), values, strict=True):
+        if isinstance(value, float):
+            kind = {2: "f16", 4: "f32", 8: "f64"}[size]
+            result[name] = np.array([[value]], numbers.FLOATS[kind])
+        else:
+            result[name] = np.array([[int(value) & ((1 << 8 * size) - 1)]], numbers.BITS[size])
+    return result

@@ -14,10 +14,10 @@ import ctypes
 
 import numpy as np
 
+from .numbers import BITS
 from .parser import EmulatorError
 
 Array = np.ndarray
-BITS = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
 
 
 class Region:

@@ -12,9 +12,8 @@ import numpy as np
 
 from . import numbers
 from .numbers import FLOATS, INTEGERS
-from .operations import elementwise, opcode, source, target, unknown
 from .parser import Instruction, Register, Symbol, Vector, size_of
-from .program import Program, Run
+from .program import Program, Run, elementwise, opcode, source, target, unknown
 
 Array = np.ndarray
 

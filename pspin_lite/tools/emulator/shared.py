@@ -3,12 +3,17 @@
 What it models
     races       Between two barriers of a block, bytes that one warp changes may be touched by no other warp. A write of
                 the value that is there already changes nothing, and Triton relies on that.
-    the rest    what goes on beside the threads, cp.async and wgmma, is in asynchronous.py.
+    cp.async    bytes arrive when the thread that asked for them waits. Until then nobody may read or write their place.
+    wgmma       operands are read at any time up to the wait. Until then nobody may write to their place.
+    proxies     wgmma reads through another path ("async proxy"). What st.shared wrote must have been handed over with
+                fence.proxy.async.
 
 Where it deviates from a chip
     - Memory that nobody has written holds 0xFF bytes: nan as a float, -1 as an integer.
     - Inside a warp there are no races: its lanes run in lockstep here. Lanes of one warp that write different values to
       one place, as Triton lets them where sums differ in the last bit: the last lane wins. On a chip, any may.
+    - cp.async reads global memory when it is issued, and arrives as late as it may.
+    - A proxy fence of a block hands over all that it has written, whoever wrote it; cp.async's writes need none.
 
 As long as all blocks do the same with the same addresses, notes are kept once for all of them (`apart` is false).
 """
@@ -19,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .numbers import BITS
 from .parser import EmulatorError
 
 Array = np.ndarray
-BITS = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
 WARP = 32
 
 
@@ -136,13 +141,10 @@ class Shared:
         self._not_flying(units, "read")
         if self.races:
             self._alone(places, units, epoch, "read")
-            self.read[(places.warp[:, None], *units) if places.block is not None else self._by_warp(places, units)] = (
-                epoch if places.block is not None else self.epoch
-            )
-
-    @staticmethod
-    def _by_warp(places: Places, units: tuple) -> tuple:
-        return (places.warp[:, None], slice(None), units[1])
+            if places.block is None:
+                self.read[places.warp[:, None], :, units[1]] = self.epoch
+            else:
+                self.read[(places.warp[:, None], *units)] = epoch
 
     def store(self, places: Places, values: Array) -> None:
         """values [blocks, n, count], or [n, count]."""
@@ -230,3 +232,69 @@ class Shared:
             *_, i, j = np.argwhere(self.flying[units])[0]
             place = units[1][i, j] * self.unit
             raise EmulatorError(f"shared address {place} is {act} while cp.async still copies to it: wait first")
+
+    def read_by_wgmma(self, places: Places) -> None:
+        """The places are read now or later, up to the wait."""
+        self._check(places.address, 16)
+        self.note_read(places)
+        units, _ = self._units(places)
+        if self.proxies and self.unfenced[units].any():
+            *_, i, j = np.argwhere(self.unfenced[units])[0]
+            place = units[1][i, j] * self.unit
+            raise EmulatorError(f"wgmma reads shared address {place}, written without a fence.proxy.async since")
+        self.wanted[units] = True
+        self.reads[-1].append(places)
+
+    def close_reads(self) -> None:
+        self.reads.append([])
+
+    def finish_reads(self, pending: int) -> None:
+        """All but the latest `pending` groups of products are done."""
+        self.reads = self.reads[max(0, len(self.reads) - 1 - pending) :]
+        self.wanted[:] = False
+        for group in self.reads:
+            for places in group:
+                self.wanted[self._units(places)[0]] = True
+
+    def copy(self, places: Places, data: Array) -> None:
+        """cp.async: bytes [blocks, n, each], or [n, each], will arrive."""
+        units, epoch = self._units(places)
+        self._not_flying(units, "written")
+        memory, index = self.rows(places, 1)
+        if self.races:
+            self._stamp(places, self._changed(memory, index, data, places, epoch))
+        memory[index] = 0xFF
+        self.flying[units] = True
+        group = self.groups.copy() if places.block is None else self.groups[places.block]
+        self.copies.append(Copy(places, group, data))
+
+    def commit(self, blocks: Array) -> None:
+        if not blocks.all():
+            self.part()
+        self.groups[blocks if self.apart else 0] += 1
+
+    def wait(self, blocks: Array, pending: int) -> None:
+        """cp.async.wait_group: all but the latest `pending` groups have arrived."""
+        if not blocks.all():
+            self.part()
+        kept = []
+        for copy in self.copies:
+            places = copy.places
+            if places.block is None and self.apart:
+                copy = copy.of_each_block(self.shape[0])
+                places = copy.places
+            if places.block is None:
+                done = np.full(len(places.address), copy.group[0] < self.groups[0] - pending)
+            else:
+                done = blocks[places.block] & (copy.group < self.groups[places.block] - pending)
+            if done.any():
+                some = self._only(places, done)
+                memory, index = self.rows(some, 1)
+                memory[index] = copy.data[..., done, :]
+                self.flying[self._units(some)[0]] = False
+                if self.races:
+                    self._stamp(places, done)
+            if not done.all():
+                rest = copy.group if places.block is None else copy.group[~done]
+                kept.append(Copy(self._only(places, ~done), rest, copy.data[..., ~done, :]))
+        self.copies = kept

@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from . import numbers
-from .operations import opcode, source, target, unknown
 from .parser import Instruction, Operand, Vector
-from .program import Program, Run
+from .program import Program, Run, opcode, source, target, unknown
 from .shared import Places
 from .transfers import place
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from . import numbers
-from .operations import opcode, source, target, unknown
 from .parser import Address, EmulatorError, Immediate, Instruction, Symbol, Vector, size_of
-from .program import Program, Run
+from .program import Program, Run, opcode, source, target, unknown
 from .shared import Places
 
 Array = np.ndarray

@@ -33,10 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from .machine import Unwritten
-from .operations import opcode, source, unknown
 from .parser import EmulatorError, Instruction, Vector
-from .program import Program, Run
+from .program import Program, Run, Unwritten, opcode, source, unknown
 from .shared import Places
 from .tensor_cores import as_float, matrix_a, multiply
 

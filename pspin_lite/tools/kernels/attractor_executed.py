@@ -52,7 +52,7 @@ def passes(function: Callable, values: list[Tensor], dy: Tensor, chip: str, laun
 
 
 def totals(launches: list, operations: Operations, chip: str) -> dict:
-    from ..emulator.bounds import bound
+    from ..emulator.counters import bound
 
     each = [described(one, chip) for one in launches]
     return dict(

@@ -3,7 +3,7 @@ assembler makes of its kernel, and the least time that an A100 and an H100 need 
 
 from __future__ import annotations
 
-from ..emulator.bounds import RATES
+from ..emulator.counters import RATES
 
 CHUNK = 64
 PARTS = {

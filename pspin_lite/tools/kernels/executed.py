@@ -79,7 +79,7 @@ def settled(emulator: Any, chip: str) -> Iterator[None]:
     from fla.utils import Backend
     from triton import Config
 
-    from ..emulator.bounds import bound
+    from ..emulator.counters import bound
     from ..emulator.driver import CHIPS as KNOWN
 
     def fits(arch: str = "none", index: int | None = 0) -> bool:
@@ -157,7 +157,7 @@ def measure(what: str, chip: str, shape: str, chunk: int, dtype: str) -> dict:
 
 def total(phase: dict, chip: str) -> dict:
     """Sums over the launches of a pass. The bound is the sum of their bounds: launches come one after the other."""
-    from ..emulator.bounds import RATES, bound
+    from ..emulator.counters import RATES, bound
 
     launches, result = phase["launches"], Counter()
     for one in launches:

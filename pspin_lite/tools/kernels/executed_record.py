@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..emulator.bounds import RATES, bound
+from ..emulator.counters import RATES, bound
 from . import counted, machine_code
 from .report import CHUNKS, SHAPES
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..emulator.bounds import RATES
+from ..emulator.counters import RATES
 
 PEAK = {torch.bfloat16: "bf16", torch.float16: "f16"}
 WRITES_ONLY = ("copy_", "fill_", "zero_")  # the first operand is overwritten

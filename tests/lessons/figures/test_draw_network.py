@@ -49,7 +49,7 @@ def test_weights_move_to_what_the_package_makes_of_them():
 
 def test_echoes_are_powers_of_the_slope():
     figure, sizes = draw.echoes({"settles": -0.5, "swings": -1.02})
-    assert sizes["settles"].tolist() == [(-0.5) ** n for n in range(9)]
+    assert sizes["settles"].tolist() == [(-0.5) ** n for n in range(7)]
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["$J$ = −0.50: sum 0.67", "$J$ = −1.02: no sum"]
 

@@ -6,6 +6,6 @@ from __future__ import annotations
 
 import os
 
-COMPILED = ["test_ours.py", "test_foreign.py", "test_narrow.py"]
+COMPILED = ["test_ours.py", "test_classics.py", "test_foreign.py", "test_narrow.py"]
 collect_ignore = [] if os.environ.get("PSPIN_KERNELS") == "compile" else COMPILED
 collect_ignore = collect_ignore if "PSPIN_CHIP" in os.environ else [*collect_ignore, "test_barriers.py"]

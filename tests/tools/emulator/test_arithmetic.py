@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from handwritten import at, run
 
-from pspin_lite.tools.emulator.handwritten import at, run
 from pspin_lite.tools.emulator.parser import EmulatorError
 
 THREADS = 64

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from handwritten import at, run
 
-from pspin_lite.tools.emulator.handwritten import at, run
-from pspin_lite.tools.emulator.launch import launch
-from pspin_lite.tools.emulator.machine import Modes
+from pspin_lite.tools.emulator.machine import Modes, launch
 from pspin_lite.tools.emulator.memory import Memory
 from pspin_lite.tools.emulator.parser import EmulatorError, parse
 

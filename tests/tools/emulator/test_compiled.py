@@ -15,7 +15,9 @@ import pytest
 pytest.importorskip("triton", reason="Triton is published for Linux only")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-FILES = [name for name in ("test_ours.py", "test_foreign.py", "test_narrow.py") if (HERE / name).exists()]
+FILES = [
+    name for name in ("test_ours.py", "test_classics.py", "test_foreign.py", "test_narrow.py") if (HERE / name).exists()
+]
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -28,3 +30,21 @@ def test_file(file):
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
     assert " skipped" not in done.stdout.splitlines()[-1]
+
+
+def test_random_shapes_belong_to_an_emulated_run():
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--collect-only",
+        "-p",
+        "no:cacheprovider",
+        ROOT / "tests" / "kernels",
+    ]
+    environment = os.environ | dict(PSPIN_CHIP="sm_80")
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    names = [line.split("::")[1] for line in done.stdout.splitlines() if "test_kernels_random.py" in line]
+    assert names == ["test_state_space", "test_attractor", "test_product"], done.stdout[-2000:]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pspin_lite.tools.emulator.launch import launch
-from pspin_lite.tools.emulator.machine import Modes
+from pspin_lite.tools.emulator.machine import Modes, launch
 from pspin_lite.tools.emulator.memory import Memory
 from pspin_lite.tools.emulator.parser import parse
 

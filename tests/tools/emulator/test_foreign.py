@@ -11,7 +11,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 import triton
-import triton.language as tl
 from helpers import assert_same, ssm_inputs, with_grads
 
 from pspin_lite.state_space import recurrent
@@ -47,20 +46,6 @@ def agree(function, reference, *inputs: torch.Tensor, tolerance: float) -> None:
     """Values and gradients."""
     expected = with_grads(reference, [x.double() for x in inputs])
     assert_same(with_grads(function, list(inputs)), expected, tolerance)
-
-
-@triton.jit
-def add(x, y, out, n, SIZE: tl.constexpr):
-    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
-
-
-@DTYPES
-def test_vector_add(emulator, dtype):
-    x, y = drawn(1000, dtype=dtype), drawn(1000, dtype=dtype, seed=1)
-    out = torch.full_like(x, torch.nan)
-    add[(triton.cdiv(1000, 128),)](x, y, out, 1000, SIZE=128)
-    assert torch.equal(out, x + y)
 
 
 @DTYPES

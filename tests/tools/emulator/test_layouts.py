@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from pspin_lite.tools.emulator.handwritten import at, run
+from handwritten import at, run
 
 RNG = np.random.default_rng(7)
 LANES = [(lane, lane // 4, lane % 4) for lane in range(32)]

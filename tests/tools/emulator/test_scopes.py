@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from handwritten import at, run
 
-from pspin_lite.tools.emulator.handwritten import at, run
 from pspin_lite.tools.emulator.parser import EmulatorError
 
 # Triton's own conversion of four int8 to bfloat16

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from handwritten import at, run, source
 
-from pspin_lite.tools.emulator.handwritten import at, run, source
 from pspin_lite.tools.emulator.parser import EmulatorError, Register, parse
 
 RNG = np.random.default_rng(3)
@@ -114,6 +114,22 @@ def test_blocks_that_branch_apart_meet_again(batch):
     )  # fmt: skip
     expected = [0 if block == 3 else max(1, block) for block in range(7)]
     assert y.reshape(7, 64).tolist() == [[count] * 64 for count in expected]
+
+
+def test_blocks_that_wait_for_a_lock():
+    """Seven blocks add to a number that is not atomic, under a lock. Those that spin come first in the text."""
+    lock, total = np.zeros(1, "u4"), np.zeros(1, "u4")
+    body = (
+        "setp.eq.u32 %p1, %t, 0; bra spin; spin: mov.b32 %r1, 0; @%p1 atom.global.cas.b32 %r1, [%x0], 0, 1;"
+        "bar.red.or.pred %p2, 0, %p3; @%p2 bra spin;"
+        "ld.global.b32 %r2, [%x1]; add.u32 %r2, %r2, 1; bar.sync 0; st.global.b32 [%x1], %r2; bar.sync 0;"
+        "atom.global.exch.b32 %r3, [%x0], 0;"
+    ).replace("bar.red", "setp.ne.u32 %p3, %r1, 0; bar.red")
+    run(body, lock, total, threads=64, blocks=7, limit=100_000)
+    assert total[0] == 7
+    assert lock[0] == 0
+    with pytest.raises(EmulatorError, match="does a block wait for another one"):
+        run(body, np.ones(1, "u4"), total, threads=64, blocks=7, limit=10_000)  # nobody will let it go
 
 
 def test_some_threads_end_early():

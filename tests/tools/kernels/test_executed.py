@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pspin_lite.tools.emulator.bounds import bound
+from pspin_lite.tools.emulator.counters import bound
 from pspin_lite.tools.kernels import counted, machine_code
 from pspin_lite.tools.kernels import executed_record as record
 

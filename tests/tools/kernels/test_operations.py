@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pspin_lite.attractor import equilibrium
-from pspin_lite.tools.emulator.bounds import RATES
+from pspin_lite.tools.emulator.counters import RATES
 from pspin_lite.tools.kernels import executed_record
 from pspin_lite.tools.kernels.operations import Operations
 from pspin_lite.tools.kernels.report import SHAPES

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .counters import Counters
-from .launch import launch
-from .machine import Modes
-from .memory import Memory
-from .parser import parse
+from pspin_lite.tools.emulator.counters import Counters
+from pspin_lite.tools.emulator.machine import Modes, launch
+from pspin_lite.tools.emulator.memory import Memory
+from pspin_lite.tools.emulator.parser import parse
 
 
 def source(body: str, arrays: int, threads: int = 32, shared: int = 0) -> str:

@@ -6,12 +6,39 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton is published for Linux only")
 
+import torch
+
 from pspin_lite.lessons import compiled
 
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, pytestconfig):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(pytestconfig.rootpath / "build" / "triton"))
+
+
+def test_one_instruction_with_a_single_pair():
+    """A[1, 2] B[2, 1] = C[1, 1]: thread 5 holds both factors, thread 4 the result."""
+    a, b, expected = torch.zeros(32, 8), torch.zeros(32, 4), torch.zeros(32, 4)
+    a[5, 0], b[5, 0], expected[4, 1] = 3, 5, 15
+    assert torch.equal(compiled.mma(a, b), expected)
+
+
+def test_a_product_by_one_instruction():
+    A, B = torch.randint(-9, 10, (16, 16)).float(), torch.randint(-9, 10, (16, 8)).float()
+    assert torch.equal(compiled.multiply(A, B), A @ B)
+
+
+def test_the_walk_from_inside_and_without_its_barriers():
+    result = compiled.look(T=64, d=32, C=32)
+    triton, *ptx = result["listing"].splitlines()
+    assert triton.startswith("before = tl.dot(q, h")
+    for opcode in ("st.shared", "ldmatrix", "mma.sync", "mul.f32"):
+        assert any(opcode in row for row in ptx), opcode
+    assert f"{result['barrier']} bar.sync" in result["listing"]
+    assert result["races"][result["barrier"]].startswith("race: ")
+    silent = [number for number, text in result["races"].items() if text == ""]
+    assert 0 < len(silent) < 4, "notebook 03 says: nearly all are noticed"
+    assert silent == result["unchanged"], "and without the others nothing changes"
 
 
 def test_the_walk_executed_and_counted():

@@ -1,6 +1,6 @@
 """Drawings of notebook 03: one computation with four sets of operands, the paths across a gate, the sums of a kernel,
-what is stored. Each returns the figure and the numbers in it.
-Colours as in diagram.py."""
+what is stored, who holds what for a tensor core. Each returns the figure and the numbers in it. Colours as in
+diagram.py."""
 
 from __future__ import annotations
 
@@ -204,3 +204,39 @@ def stored(parts: Mapping[str, float], autograd: float, mib: float) -> tuple[Fig
         label(axes, x + 1.2, y + high / 2, f"{totals[name]:,.0f}: {mib * totals[name]:.0f} MiB", size=10.5, ha="left")
     label(axes, left, 3.0, "numbers per token and head, and MiB in the byte model", GREY, 10, ha="left")
     return figure, totals
+
+
+@styled
+def tensor_core(thread: int = 5) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Which of 32 threads holds which numbers of mma.m16n8k16, by the PTX manual: two neighbours in each box, in a row
+    (of B: in a column). One thread is marked."""
+    row, column = np.indices((16, 16))
+    owners = {"A": 4 * (row % 8) + column % 8 // 2}
+    owners["B"], owners["C"] = owners["A"].T[:, :8], owners["A"][:, :8]
+    cell, top = 1.98, 35.4
+    figure, axes = canvas(7.6, 4.3, "The operands of a tensor core are scattered over 32 threads")
+    parts = {"A": (1.6, QUERY, "A, 16 × 16"), "B": (37.6, STATE, "B, 16 × 8"), "C": (57.8, GREY, "the result, 16 × 8")}
+    for name, (x, colour, text) in parts.items():
+        grid = owners[name]
+        wide, high = (1, 2) if name == "B" else (2, 1)
+        label(axes, x + grid.shape[1] * cell / 2, top + 1.5, text, INK, 11)
+        for i in range(0, grid.shape[0], high):
+            for j in range(0, grid.shape[1], wide):
+                mine = grid[i, j] == thread
+                corner = (x + j * cell, top - (i + high) * cell)
+                face = tint(colour, 0.55 if mine else 0.08)
+                axes.add_patch(Rectangle(corner, wide * cell, high * cell, fc=face, ec=GREY, lw=0.6))
+                middle = (corner[0] + wide * cell / 2, corner[1] + high * cell / 2)
+                label(axes, *middle, str(grid[i, j]), size=9, weight="bold" if mine else "normal")
+    for x, text in ((35.4, "×"), (55.6, "=")):
+        label(axes, x, top - 8 * cell, text, INK, 16)
+    label(
+        axes,
+        1.6,
+        1.7,
+        f"in each box: the thread, 0 to 31, that holds these two numbers; dark: thread {thread}",
+        GREY,
+        10,
+        ha="left",
+    )
+    return figure, owners

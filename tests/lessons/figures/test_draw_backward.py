@@ -7,6 +7,7 @@ import torch
 
 from pspin_lite import state_space
 from pspin_lite.lessons.figures import draw_backward as draw
+from pspin_lite.tools.emulator import tensor_cores
 
 
 def texts(figure):
@@ -43,3 +44,14 @@ def test_sums_are_what_passes():
     figure, numbers = draw.gate_sums(flow)
     assert numbers["dg"].tolist() == [flow[t:, :t].sum() for t in range(4)]
     assert f"{numbers['dg'][2]:g}" in texts(figure)
+
+
+def test_threads_hold_what_is_drawn():
+    """As the emulator has it, whose layouts are tested from hand-written PTX."""
+    figure, owners = draw.tensor_core(thread=5)
+    lanes = np.arange(32, dtype=np.float32)[None].view(np.uint32)
+    pairs = (lanes >> 16) * 0x10001  # two bfloat16 numbers: small whole ones are exact
+    assert (owners["A"] == tensor_cores.matrix_a([pairs] * 4, "bf16", (1, 1))[0, 0]).all()
+    assert (owners["B"] == tensor_cores.matrix_b([pairs] * 2, "bf16", (1, 1))[0, 0]).all()
+    assert (owners["C"] == tensor_cores.matrix_c([lanes] * 4, "f32", (1, 1))[0, 0]).all()
+    assert texts(figure).count("5") == 4 + 2 + 2

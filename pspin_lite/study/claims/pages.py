@@ -27,7 +27,7 @@ from ...lessons import figures, probes
 from ...lessons.figures import front_page
 from ...training import load
 from .. import jobs, networks, paper_size, records
-from ..questions import answers
+from ..questions import answers, criteria
 from ..questions import page as second_study
 from . import paper_numbers
 from .ledger import HERE, MARKS, OURS, ROOT, UNTESTABLE, WAITS, claims, results, tallied
@@ -91,15 +91,14 @@ def changed() -> str:
     told = [now - before for before, now in steps if before is not None and now is not None]
     harsher, kinder = sum(step < 0 for step in told), sum(step > 0 for step in told)
     unranked = len(steps) - len(told)
-    says = f"Criteria that we changed after seeing results moved {len(after)} of {len(claims())} verdicts:"
-    says += f" {harsher} became harsher, {kinder} kinder, {unranked} cannot be ranked"
-    return f"{says} ([each change](docs/criteria.md))."
+    says = f"Changing criteria after results moved {len(after)} of {len(claims())} verdicts: {harsher} became harsher,"
+    return f"{says} {kinder} kinder, {unranked} cannot be ranked ([list](docs/criteria.md))."
 
 
 def sequel() -> str:
     """README's sentence about the second study, with one finding as long as its verdict is that of the text."""
     rows = {row.key: row for row in answers.answers()}
-    rest = " (under way)" if any(row.verdict == answers.NOT_RUN for row in rows.values()) else ""
+    rest = " (under way)" if any(row.verdict == criteria.NOT_RUN for row in rows.values()) else ""
     says = f"The [second study](docs/second_study.md){rest} tries repairs."
     for text in texts("sequel"):
         if all(rows[key].verdict in needed for key, needed in text["needs"].items()):

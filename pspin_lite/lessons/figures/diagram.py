@@ -3,6 +3,7 @@
 A colour has one meaning in every drawing, and texts and comments name it:
 
     QUERY blue, KEY orange, VALUE green, STATE purple, DECAY sky blue    the state space
+    PAIR grey                                                            a pair of tokens computed directly
     PLUS blue, ZERO grey, MINUS orange                                   ternary weights and the signs of spins
     DRIVE sky blue, SPIN green                                           the attractor
     FORWARD grey, BACKWARD red                                           arrows: values, and gradients
@@ -22,6 +23,7 @@ from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
 QUERY, KEY, VALUE, STATE, DECAY = BLUE, ORANGE, GREEN, PURPLE, SKY
 PLUS, ZERO, MINUS = BLUE, "#BDBDBD", ORANGE
+PAIR = GREY
 DRIVE, SPIN = SKY, GREEN
 FORWARD, BACKWARD = GREY, RED
 INK = "#222222"

@@ -1,4 +1,4 @@
-"""Drawings of notebook 01: a state that is written and read, that fades, and that chunks pass on. Each returns the
+"""Drawings of notebook 01: a state that is written and read, and that chunks pass on. Each returns the
 figure and the numbers in it. Colours as in diagram.py."""
 
 from __future__ import annotations
@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .diagram import DECAY, INK, KEY, QUERY, STATE, VALUE, arrow, canvas, grid, label, line, tint
-from .style import GREY, styled
+from .diagram import INK, KEY, PAIR, QUERY, STATE, VALUE, arrow, canvas, grid, label
+from .style import styled
 
 CELL = 3.4
 
@@ -52,40 +51,8 @@ def write_and_read(
 
 
 @styled
-def fading(values: Sequence[float], decay: float) -> tuple[Figure, np.ndarray]:
-    """A state of one number as a bar: before each token it shrinks by the decay, then the token is added on top."""
-    figure, axes = canvas(7.2, 3.2, "First the bar shrinks, then the new token is added")
-    h, after, tall, floor = 0.0, [], 14.0, 6.0
-    for t, token in enumerate(values):
-        x, kept = 7 + 16.5 * t, decay * h
-        _bar(axes, x, floor, h * tall, "white")
-        _bar(axes, x + 6, floor, kept * tall, STATE)
-        _bar(axes, x + 6, floor + kept * tall, token * tall, VALUE)
-        h_before, h = h, kept + token
-        after.append(h)
-        label(axes, x + 2, floor + h_before * tall + 1.3, f"{h_before:g}", GREY, 9.5)
-        label(axes, x + 8, floor + h * tall + 1.3, f"{h:g}", size=10.5, weight="bold")
-        label(axes, x + 5, floor - 1.8, f"token {t + 1}, value {token:g}", size=9.5)
-        if h_before:
-            arrow(axes, (x + 2, floor + h_before * tall - 0.2), (x + 6, floor + kept * tall), DECAY)
-    line(axes, [4, 70], [floor, floor], GREY)
-    words = (("before", GREY, 14), (f"kept: {decay:g} of it", STATE, 32), ("added", VALUE, 50))
-    for word, colour, x in words:
-        label(axes, x, 1.6, f"■ {word}" if word != "before" else "□ before", colour, 10)
-    return figure, np.array(after)
-
-
-def _bar(axes: Axes, x: float, y: float, height: float, colour: str) -> None:
-    if height > 0:
-        face = "white" if colour == "white" else tint(colour, 0.75)
-        edge = GREY if colour == "white" else colour
-        style = "--" if colour == "white" else "-"
-        axes.add_patch(Rectangle((x, y), 4, height, fc=face, ec=edge, lw=1.1, ls=style))
-
-
-@styled
 def three_forms(T: int, decay: float, forms: dict[str, int]) -> tuple[Figure, dict[str, dict[str, int]]]:
-    """One T x T triangle per form (name -> chunk): which pairs are computed (orange), what comes through the state
+    """One T x T triangle per form (name -> chunk): which pairs are computed (grey), what comes through the state
     (pink), and where the state is passed on (arrows)."""
     figure, axes = canvas(7.8, 3.6, "Three forms, one triangle: only the size of the squares differs")
     rows, columns = np.indices((T, T))
@@ -94,7 +61,7 @@ def three_forms(T: int, decay: float, forms: dict[str, int]) -> tuple[Figure, di
     for n, (name, chunk) in enumerate(forms.items()):
         x, top = 4.5 + 24.8 * n, 26.6
         pair = rows // chunk == columns // chunk
-        grid(axes, x, top, M, np.where(pair, KEY, STATE), cell, form="")
+        grid(axes, x, top, M, np.where(pair, PAIR, STATE), cell, form="")
         starts = range(0, T, chunk)
         for start in starts:
             side = min(chunk, T - start) * cell
@@ -107,9 +74,9 @@ def three_forms(T: int, decay: float, forms: dict[str, int]) -> tuple[Figure, di
         here = {"pairs": int((pair & (rows >= columns)).sum()), "passes": len(starts) - 1}
         counts[name] = here
         label(axes, x + 10.4, top + 2.6, name, size=11, weight="bold")
-        times = {0: "no state needed", 1: "state passed on once"}
-        label(axes, x + 10.4, 2.5, f"{here['pairs']} pairs used", KEY, 10)
-        label(axes, x + 10.4, 0.9, times.get(here["passes"], f"state passed on {here['passes']} times"), STATE, 10)
+        times = {0: "no state needed", 1: "■ state passed on once"}
+        label(axes, x + 10.4, 2.5, f"■ {here['pairs']} pairs used", PAIR, 10)
+        label(axes, x + 10.4, 0.9, times.get(here["passes"], f"■ state passed on {here['passes']} times"), STATE, 10)
     label(axes, 2.2, 15.5, "token $i$ (reading)", size=9.5, rotation="vertical")
     label(axes, 14.9, 4.4, "token $j$ (written)", size=9.5)
     return figure, counts

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .diagram import INK, KEY, STATE, tint
+from .diagram import INK, PAIR, STATE, tint
 from .style import BLUE, GREY, ORANGE, styled
 
 
@@ -24,10 +24,10 @@ def shades(colour: str, shares: np.ndarray) -> np.ndarray:
 
 
 def pairs_and_state(M: np.ndarray, chunk: int) -> np.ndarray:
-    """The mask as a picture: orange what is computed as a pair, purple what comes through the state."""
+    """The mask as a picture: grey what is computed as a pair, purple what comes through the state."""
     i, j = np.indices(M.shape)
     steps = np.rint(63 * M).astype(int)
-    pair, state = (shades(colour, np.linspace(0, 1, 64))[steps] for colour in (KEY, STATE))
+    pair, state = (shades(colour, np.linspace(0, 1, 64))[steps] for colour in (PAIR, STATE))
     picture = np.where((i // chunk == j // chunk)[..., None], pair, state)
     return np.where((i >= j)[..., None], picture, 1.0)
 
@@ -53,6 +53,7 @@ def predict_clarity(decay: float, age: np.ndarray | float, T: int, d: int) -> np
     return signal / np.sqrt(signal**2 + others / d)
 
 
+BAND = "grey: ± one standard deviation of a single reading"
 TICKS = {1: "1", 10: "10", 100: "100", 1_000: "1,000", 10_000: "10,000", 80_000: "80,000"}
 
 
@@ -74,7 +75,7 @@ def recall(decay: float, d: int, T: int) -> tuple[Figure, dict[str, object]]:
     axes.minorticks_off()
     axes.set(xlim=(0.9, 110_000), ylim=(-0.3, 1.05), yticks=[0, 0.5, 1])
     axes.set(xlabel="age of the token, in tokens", ylabel="cosine of answer and value")
-    axes.text(1.1, -0.2, "grey: what an unrelated value gives", color=GREY, va="center")
+    axes.text(1.1, -0.2, BAND, color=GREY, va="center")
     last = float(cosine[-1])
     found = "dim" if last > 2 * scatter else "hard to tell from others" if last > scatter else "lost"
     found = "clear" if last > 0.5 and last > 2 * scatter else found
@@ -90,7 +91,7 @@ def recall(decay: float, d: int, T: int) -> tuple[Figure, dict[str, object]]:
 
 
 ANCHORS = {0.5: 2.6, 0.9: 10, 0.99: 50, 0.999: 150}  # ages at which there is room for a decay's name
-STATES = ("#DE9BC4", STATE, "#96457A", "#4A1D3B")  # shades of the state's pink: the longer a memory, the darker
+STATES = (STATE, "#A8488A", "#75305E", "#33102A")  # shades of the state's pink: the longer a memory, the darker
 
 
 @styled
@@ -99,14 +100,15 @@ def clarity(
     ages: Sequence[int],
     T: int,
     d: int,
+    repeats: int = 40,
 ) -> tuple[Figure, Mapping[float, np.ndarray]]:
-    """How well one of T tokens is read from a state of width d, by age, for several decays: dots measured, lines
-    predicted. Grey, what unrelated vectors give."""
+    """How well one of T tokens is read from a state of width d, by age, for several decays: dots measured, the
+    mean of so many repeats, lines predicted. Grey, how a single reading of an unrelated vector scatters."""
     fine = np.concatenate([np.linspace(0, 1, 9), np.geomspace(1, max(ages), 100)])
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     axes.axhspan(-1 / math.sqrt(d), 1 / math.sqrt(d), color="#E2E2E2", lw=0)
-    axes.text(0, -1 / math.sqrt(d) - 0.02, "grey: what an unrelated value gives", color=GREY, va="top")
+    axes.text(0, -1 / math.sqrt(d) - 0.02, BAND, color=GREY, va="top")
     for decay, colour in zip(measured, STATES, strict=False):
         predicted = predict_clarity(decay, fine, T, d)
         axes.plot(fine, predicted, color=colour)
@@ -116,9 +118,10 @@ def clarity(
         axes.plot(ages, measured[decay], "o", color=colour, markersize=4)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-    axes.set(xlabel="age of the token that is looked for, in tokens", ylabel="cosine of answer and value")
+    axes.set(xlabel="age of the token, in tokens", ylabel="cosine of answer and value")
     axes.set_ylim(-0.28, 1.1)
-    axes.text(0.99, 0.93, "lines: predicted, dots: measured", color=GREY, ha="right", transform=axes.transAxes)
+    said = f"lines: predicted; dots: measured, mean of {repeats}"
+    axes.text(0.99, 0.93, said, color=GREY, ha="right", transform=axes.transAxes)
     axes.set_title("A long memory is a dim one", loc="left", weight="bold")
     return figure, measured
 
@@ -165,7 +168,7 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     _heat_map(figure.add_axes((0.07, 0.14, 0.36, 0.76)), M, chunk)
     axes = figure.add_axes((0.53, 0.14, 0.44, 0.76))
     t = np.arange(T + 1) + 0.5
-    parts = (("■ through the state", 0, start, STATE, 0.92), ("■ as a pair", start, T, KEY, 0.83))
+    parts = (("■ from the state", 0, start, STATE, 0.92), ("■ as a pair", start, T, PAIR, 0.83))
     for name, a, b, colour, height in parts:
         if b > a:
             axes.stairs(left[a:b], t[a : b + 1], fill=True, color=colour)
@@ -178,13 +181,13 @@ def decay_and_chunks(decay: float, chunk: int, T: int) -> tuple[Figure, dict[str
     half = half_life(decay)
     numbers = {
         "half-life, tokens": "for ever" if math.isinf(half) else f"{half:.3g}",
-        "memory in tokens": float(left.sum()),  # the sum of all shares
-        "of it through the state": f"{100 * left[:start].sum() / left.sum():.3g}%",
+        "sum of fractions left": float(left.sum()),
+        "of that sum, from the state": f"{100 * left[:start].sum() / left.sum():.3g}%",
         "chunks": chunks,
         "pairs used": f"{int((lengths * (lengths + 1) // 2).sum()):,}",
         "of all pairs": f"{T * (T + 1) // 2:,}",
     }
     figure.axes[0].set_title(f"{numbers['pairs used']} of {numbers['of all pairs']} pairs", fontsize=11, weight="bold")
-    title = f"Last token: {numbers['of it through the state']} through the state"
+    title = f"Last token: {numbers['of that sum, from the state']} from the state"
     axes.set_title(title, fontsize=11, weight="bold")
     return figure, numbers

@@ -126,7 +126,7 @@ def decay() -> dict[str, object]:
     """The panels of figures.state_space.decay_and_chunks; titles, limits and ticks depend on the sliders."""
     mask = dict(xlabel="token j (written)", ylabel="token i (reading)", wide=170)
     left = dict(xlabel="token j (written)", ylabel="fraction left", wide=270)
-    colours = dict(pair=style.ORANGE, state=style.PURPLE)
+    colours = dict(pair=style.GREY, state=style.PURPLE)
     shades = {name: state_space.shades(colour, np.linspace(0, 1, 64)) for name, colour in colours.items()}
     return dict(
         script="decay.js",

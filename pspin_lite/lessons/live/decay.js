@@ -1,7 +1,7 @@
 // The decay mask with its chunks, and what is left of each token when the last one reads: decay_and_chunks in
 // figures/state_space.py.
 pspinLive.forms.decay ??= ({ decay, chunk, T }, spec) => {
-  const { purple, orange } = spec.colours, sum = list => list.reduce((a, b) => a + b, 0);
+  const { purple } = spec.colours, sum = list => list.reduce((a, b) => a + b, 0);
   const left = Array.from({ length: T }, (_, j) => decay ** (T - 1 - j));
   const start = Math.floor((T - 1) / chunk) * chunk; // first token of the last chunk
   const lengths = Array.from({ length: Math.ceil(T / chunk) }, (_, i) => Math.min(chunk, T - chunk * i));
@@ -26,7 +26,7 @@ pspinLive.forms.decay ??= ({ decay, chunk, T }, spec) => {
     const x = squares.flatMap(([a, b]) => [a, b, b, a, a, NaN]), y = squares.flatMap(([a, b]) => [a, a, b, b, a, NaN]);
     lines.push({ panel: 0, x, y, colour: "black", width: 1.2 });
   }
-  const parts = [["■ through the state", 0, start, purple, 1], ["■ as a pair", start, T, orange, 0.9]];
+  const parts = [["■ from the state", 0, start, purple, 1], ["■ as a pair", start, T, spec.grey, 0.9]];
   for (const [text, a, b, colour, height] of parts) {
     if (b <= a) continue;
     const part = left.slice(a, b); // stairs
@@ -38,11 +38,11 @@ pspinLive.forms.decay ??= ({ decay, chunk, T }, spec) => {
   const share = `${general((100 * sum(left.slice(0, start))) / total)}%`;
   const pairs = commas(sum(lengths.map(n => (n * (n + 1)) / 2))), all = commas((T * (T + 1)) / 2);
   panels[0].title = `${pairs} of ${all} pairs`;
-  panels[1].title = `Last token: ${share} through the state`;
+  panels[1].title = `Last token: ${share} from the state`;
   return { panels, lines, texts, numbers: [
     decay >= 1 ? "for ever" : general(Math.log(0.5) / Math.log(decay)), // half-life, tokens
-    total, // memory in tokens
-    share, // of it through the state
+    total, // sum of fractions left
+    share, // of that sum, from the state
     lengths.length, // chunks
     pairs, // pairs used
     all, // of all pairs

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-import torch
-
-from pspin_lite import state_space
 from pspin_lite.lessons.figures import draw_state_space as draw
 
 
@@ -22,19 +16,9 @@ def test_what_is_written_is_read():
     assert {"8", "10"} <= set(texts(figure))
 
 
-def test_bars_are_the_recurrence():
-    figure, after = draw.fading([1, 0, 0, 1], 0.5)
-    one, inputs = torch.ones(1, 4, 1, 1), torch.tensor([1.0, 0, 0, 1]).view(1, 4, 1, 1)
-    o, _ = state_space.recurrent(one, one, inputs, torch.full((1, 4, 1), math.log(0.5)))
-    assert np.allclose(after, o.flatten())
-    assert "1.125" in texts(figure)
-    heights = sorted(patch.get_height() for patch in figure.axes[0].patches if hasattr(patch, "get_height"))
-    assert max(heights) == 14.0, "an input of 1 is as high as any other"
-
-
 def test_pairs_and_passes_are_counted():
     figure, counts = draw.three_forms(8, 0.8, {"recurrent": 1, "quadratic": 8, "chunked": 3})
     assert counts["recurrent"] == {"pairs": 8, "passes": 7}
     assert counts["quadratic"] == {"pairs": 36, "passes": 0}
     assert counts["chunked"] == {"pairs": 6 + 6 + 3, "passes": 2}
-    assert "15 pairs used" in texts(figure)
+    assert "■ 15 pairs used" in texts(figure)

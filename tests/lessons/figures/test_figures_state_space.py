@@ -23,12 +23,13 @@ def test_half_life():
 @pytest.mark.parametrize(
     ("decay", "chunk", "T", "expected"),
     [
-        (0.5, 2, 4, {"memory in tokens": 1.875, "of it through the state": "20%", "chunks": 2,
-                     "pairs used": "6", "of all pairs": "10"}),
-        (1.0, 4, 10, {"half-life, tokens": "for ever", "memory in tokens": 10, "of it through the state": "80%",
-                      "chunks": 3, "pairs used": "23", "of all pairs": "55"}),
-        (0.9, 256, 64, {"of it through the state": "0%", "chunks": 1, "pairs used": "2,080",
-                        "of all pairs": "2,080"}),
+        (0.5, 2, 4, {"sum of fractions left": 1.875, "of that sum, from the state": "20%",
+                     "chunks": 2, "pairs used": "6", "of all pairs": "10"}),
+        (1.0, 4, 10, {"half-life, tokens": "for ever", "sum of fractions left": 10,
+                      "of that sum, from the state": "80%", "chunks": 3,
+                      "pairs used": "23", "of all pairs": "55"}),
+        (0.9, 256, 64, {"of that sum, from the state": "0%", "chunks": 1,
+                        "pairs used": "2,080", "of all pairs": "2,080"}),
     ],
 )  # fmt: skip
 def test_widget_counts(decay, chunk, T, expected):
@@ -40,17 +41,17 @@ def test_widget_counts(decay, chunk, T, expected):
     shown = np.concatenate([patch.get_data().values for patch in left.patches])
     assert np.allclose(shown, M[-1])
     assert heat.get_title() == f"{numbers['pairs used']} of {numbers['of all pairs']} pairs"
-    assert left.get_title() == f"Last token: {numbers['of it through the state']} through the state"
+    assert left.get_title() == f"Last token: {numbers['of that sum, from the state']} from the state"
     assert left.get_ylim() == (0, 1.02)
     assert heat.get_ylim() == (T + 0.5, 0.5)
     corners = [line.get_xdata().reshape(-1, 6)[:, :2].tolist() for line in heat.lines]
     assert corners == ([[[a + 0.5, min(a + chunk, T) + 0.5] for a in range(0, T, chunk)]] if chunk < T else [])
 
 
-def test_pairs_are_orange_and_the_state_is_purple():
+def test_pairs_are_grey_and_the_state_is_purple():
     picture = draw.pairs_and_state(np.tril(np.ones((4, 4))), 2)
-    orange, purple = (draw.shades(colour, np.ones(1))[0] for colour in (draw.KEY, draw.STATE))
-    expected = {(0, 0): orange, (3, 2): orange, (2, 1): purple, (3, 0): purple, (1, 2): (1, 1, 1), (0, 3): (1, 1, 1)}
+    grey, purple = (draw.shades(colour, np.ones(1))[0] for colour in (draw.PAIR, draw.STATE))
+    expected = {(0, 0): grey, (3, 2): grey, (2, 1): purple, (3, 0): purple, (1, 2): (1, 1, 1), (0, 3): (1, 1, 1)}
     for at, colour in expected.items():
         assert np.allclose(picture[at], colour), at
 

@@ -190,9 +190,9 @@ def walk(chunks: int) -> tuple[Figure, dict[str, int]]:
 
 
 @styled
-def at_once(chunks: int) -> tuple[Figure, dict[str, int]]:
+def parallel(chunks: int) -> tuple[Figure, dict[str, int]]:
     """Three kernels: all chunks write, one program passes the states on, all chunks read."""
-    figure, axes = canvas(7.6, 4.2, "All at once: only the cheap middle step goes in order")
+    figure, axes = canvas(7.6, 4.2, "In parallel: only the cheap middle step is done in order")
     wide = 54 / chunks
     rows = (("writes", KEY, 33.5), ("pass_on", STATE, 20.5), ("reads", VALUE, 7.5))
     for name, colour, y in rows:
@@ -228,41 +228,41 @@ BUSY = Panel(
     (0, 1, 2, 3),
     ("reads", "pass_on", "writes", "walk"),  # a longer name would not fit on a phone
 )
-MOVED = Panel(
+RATIO = Panel(
     (0.62, 0.24, 0.34, 0.60),
-    "At once always moves more",
-    "times the bytes of the walk",
+    "On tensor cores, both wait",
+    "flops per byte",
     "",
-    (0, 6),
-    (-0.6, 1.6),
-    (0, 2, 4, 6),
-    (0, 1),
-    ("at once", "walk"),
+    (0, 320),
+    (-0.6, 3.6),
+    (0, 100, 200, 300),
+    (0, 1, 2, 3),
+    ("parallel", "walk", "parallel", "walk"),
 )
+NEEDED = {"float32": 12.5, "bfloat16": 200}  # flops per byte at which an A100 no longer waits for memory
 
 
-def walk_or_at_once(batch: int, heads: int, width: int, chunk: int) -> tuple[LiveFigure, dict[str, object]]:
-    """The widget of notebook 02: programs and bytes of the two plans, float32, by what the notebook counts."""
+def walk_or_parallel(batch: int, heads: int, width: int, chunk: int) -> tuple[LiveFigure, dict[str, object]]:
+    """The widget of notebook 02: programs and flops per byte of the two plans, by what the notebook counts."""
     chunks, d = TOKENS // chunk, width
-    programs = {"walk": batch * heads, "at once": batch * heads * chunks}
-    moved = {
-        "walk": 4 * TOKENS * d + TOKENS + 2 * d * d,
-        "at once": 6 * TOKENS * d + 2 * TOKENS + 2 * chunks + 4 * chunks * d * d + 2 * d * d,
-    }
-    figure, numbers = LiveFigure((7.6, 2.5), (BUSY, MOVED)), {}
-    for y, (plan, colour) in enumerate({"at once": VALUE, "walk": QUERY}.items()):
-        times = moved[plan] / moved["walk"]
-        figure.add_line(1, [0, times], [y, y], colour, width=16)
-        figure.add_text(1, times + 0.45, y + 0.13, f"{times:.1f}", INK)
-    many, few = programs["at once"], programs["walk"]
+    programs = {"walk": batch * heads, "parallel": batch * heads * chunks}
+    rows = {"walk": 4 * TOKENS * d, "parallel": 6 * TOKENS * d + 4 * chunks * d * d}  # states in the dtype of rows
+    others = {"walk": TOKENS + 2 * d * d, "parallel": 2 * TOKENS + 2 * chunks + 2 * d * d}  # always float32
+    figure, numbers = LiveFigure((7.6, 2.5), (BUSY, RATIO)), {}
+    many, few = programs["parallel"], programs["walk"]
     for y, (count, colour) in enumerate(((many, VALUE), (few, STATE), (many, KEY), (few, QUERY))):
         busy = min(count, PROCESSORS)
         figure.add_line(0, [0, busy], [y, y], colour, width=11)
         figure.add_text(0, busy + 4 + 3 * len(str(busy)), y + 0.2, str(busy), INK)
-    for plan in ("walk", "at once"):
-        kernel = {"at once": "writes and reads"}.get(plan, plan)
+    for plan, kernel, colour, y in (("walk", "walk", QUERY, 3), ("parallel", "writes and reads", VALUE, 2)):
+        moved = {"float32": 4 * (rows[plan] + others[plan]), "bfloat16": 2 * rows[plan] + 4 * others[plan]}
         numbers[f"programs, {kernel}"] = f"{programs[plan]:,}"
-        numbers[f"idle, {kernel}"] = f"{100 * max(0, 1 - programs[plan] / PROCESSORS):.0f} %"
-        numbers[f"MiB, {plan}"] = f"{4 * batch * heads * moved[plan] / 2**20:.3g}"
-        numbers[f"flops per byte, {plan}"] = f"{TOKENS * d * (chunk + d) / moved[plan]:.0f}"  # without padding
+        numbers[f"MiB, {plan}, float32"] = f"{batch * heads * moved['float32'] / 2**20:.3g}"
+        for down, size in enumerate(moved.values()):
+            ratio, at = 4 * TOKENS * d * (chunk + d) / size, y - 2 * down  # without padding
+            figure.add_line(1, [0, ratio], [at, at], colour, width=11)
+            figure.add_text(1, ratio + 10 + 8 * len(f"{ratio:.0f}"), at + 0.2, f"{ratio:.0f}", INK)
+    for low, (dtype, level) in zip((1.6, -0.4), NEEDED.items(), strict=True):
+        figure.add_line(1, [level, level], [low, low + 1.8], RED, width=1.6)
+        figure.add_text(1, 262, low + 1.45, f"{dtype}\nneeds {level:g}", RED)
     return figure, numbers

@@ -45,25 +45,34 @@ def test_plans_differ_in_programs_and_traffic():
     figure, walk = draw.walk(4)
     assert sum(text.startswith("step ") for text in texts(figure)) == walk["in a row"] == 4
     assert texts(figure).count("one program") == 1
-    figure, at_once = draw.at_once(4)
+    figure, parallel = draw.parallel(4)
     assert sum(text.startswith("chunk ") for text in texts(figure)) == 8
-    assert (at_once["programs"], at_once["states through memory"]) == (4, 16)
+    assert (parallel["programs"], parallel["states through memory"]) == (4, 16)
     assert texts(figure).count("kept · $h$\n+ added") == 4
+
+
+def ratios(figure):
+    """From the upper bar to the lower one."""
+    bars = {line.y[0]: line.x[1] for line in figure.lines if line.panel == 1 and line.y[0] == line.y[1]}
+    return [bars[y] for y in sorted(bars, reverse=True)]
 
 
 def test_the_widget_counts_programs_and_bytes():
     """The paper's byte model, by hand: 8 of 108 multiprocessors; every number once, or six and three times."""
-    figure, numbers = draw.walk_or_at_once(batch=1, heads=8, width=88, chunk=128)
+    figure, numbers = draw.walk_or_parallel(batch=1, heads=8, width=88, chunk=128)
     assert (numbers["programs, walk"], numbers["programs, writes and reads"]) == ("8", "128")
-    assert (numbers["idle, walk"], numbers["idle, writes and reads"]) == ("93 %", "0 %")
-    assert (numbers["flops per byte, walk"], numbers["flops per byte, at once"]) == ("53", "24")
-    assert numbers["MiB, walk"] == f"{32 * (4 * 2048 * 88 + 2048 + 2 * 88**2) / 2**20:.3g}"
+    assert [round(ratio) for ratio in ratios(figure)] == [53, 24, 103, 48]
+    assert numbers["MiB, walk, float32"] == f"{32 * (4 * 2048 * 88 + 2048 + 2 * 88**2) / 2**20:.3g}"
     walk = next(line for line in figure.lines if line.panel == 0 and line.y[0] == 3)
     assert walk.x.tolist() == [0, 8]
-    assert "2.2" in [text[3] for text in figure.texts]
-    for chunk, width in itertools.product((32, 64, 128), (64, 88, 128)):  # what the titles say
-        shown = draw.walk_or_at_once(batch=1, heads=8, width=width, chunk=chunk)[1]
-        assert shown["idle, writes and reads"] == "0 %"
-        assert float(shown["MiB, at once"]) > float(shown["MiB, walk"])
-    longest = draw.walk_or_at_once(batch=16, heads=16, width=128, chunk=32)[0]
+    assert {"53", "24", "float32\nneeds 12.5", "bfloat16\nneeds 200"} <= {text[3] for text in figure.texts}
+    for chunk, width in itertools.product((32, 64, 128), (64, 88, 128)):  # what titles and the notebook say
+        figure, shown = draw.walk_or_parallel(batch=1, heads=8, width=width, chunk=chunk)
+        assert int(shown["programs, writes and reads"]) >= draw.PROCESSORS
+        assert float(shown["MiB, parallel, float32"]) > float(shown["MiB, walk, float32"])
+        walk, parallel, *on_tensor_cores = ratios(figure)
+        assert max(on_tensor_cores) < draw.NEEDED["bfloat16"]
+        assert walk > draw.NEEDED["float32"]
+        assert (parallel < draw.NEEDED["float32"]) == (chunk == 32)
+    longest = draw.walk_or_parallel(batch=16, heads=16, width=128, chunk=128)[0]
     assert all(line.x[1] <= figure.panels[line.panel].xlim[1] for line in longest.lines)

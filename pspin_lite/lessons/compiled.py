@@ -9,7 +9,8 @@ All but `multiply` take a process of their own, like everything that compiles (s
 
 run    error      largest difference of o from float64, relative to the largest entry
        counts     number of warps -> Counters.as_dict() of the emulator
-look   listing    the Triton line that reads the old state, and below it the PTX that comes from it
+look   counts     Counters.as_dict() of the emulator
+       listing    the Triton line that reads the old state, and below it the PTX that comes from it
        barrier    line of the PTX of the last bar.sync in the listing
        races      line of a bar.sync -> what the emulator says when it is taken out; "" if it does not notice
        unchanged  lines of those it does not notice without which o is the same to the bit
@@ -120,7 +121,7 @@ def measure(T: int, d: int, C: int) -> dict:
 
 def inside(T: int, d: int, C: int) -> dict:
     given, texts = inputs(T, d), []
-    o, _ = execute(given, C, edit=lambda ptx: texts.append(ptx) or ptx)
+    o, counts = execute(given, C, edit=lambda ptx: texts.append(ptx) or ptx)
     text, barrier = listing(texts[0])
     places = [found.start(1) for found in re.finditer(r"^\s*(bar\.sync)", texts[0], re.MULTILINE)]
     numbers = [one.line for one in parse(texts[0]).code if one.parts[0] == "bar"]
@@ -132,7 +133,7 @@ def inside(T: int, d: int, C: int) -> dict:
             unchanged += [number] * torch.equal(result, o)
         except EmulatorError as error:
             races[number] = str(error)
-    return dict(listing=text, barrier=barrier, races=races, unchanged=unchanged)
+    return dict(counts=counts, listing=text, barrier=barrier, races=races, unchanged=unchanged)
 
 
 def execute(

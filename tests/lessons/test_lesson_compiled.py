@@ -30,6 +30,9 @@ def test_a_product_by_one_instruction():
 
 def test_the_walk_from_inside_and_without_its_barriers():
     result = compiled.look(T=64, d=32, C=32)
+    counts = result["counts"]
+    assert counts["least_read"] == 2 * 3 * 64 * 32 + 4 * 64 + 4 * 32**2, "as the notebook counts by hand"
+    assert counts["written"] == 2 * 64 * 32 + 4 * 32**2
     triton, *ptx = result["listing"].splitlines()
     assert triton.startswith("before = tl.dot(q, h")
     for opcode in ("st.shared", "ldmatrix", "mma.sync", "mul.f32"):

@@ -95,8 +95,8 @@ PATHS = {  # the word of the equations, and what it is -> does the path start be
 
 @styled
 def gate_flows(chunk: int, gate: int) -> tuple[Figure, dict[str, int]]:
-    """The four kinds of paths across one gate of a chunk, gradients in red-orange; how many of them cross it, a
-    neighbouring chunk counting as one place."""
+    """The four kinds of paths across one gate of a chunk, forwards above the tokens in grey and their gradients below
+    in red-orange; how many of them cross it, a neighbouring chunk counting as one place."""
     figure, axes = canvas(7.6, 4.5, "Four kinds of paths cross a gate; its gradient is their sum")
     left, step, row, top = 27.5, 4.4, 7.8, 36.0
     right, outside = left + step * (chunk - 1), 20.4
@@ -107,25 +107,27 @@ def gate_flows(chunk: int, gate: int) -> tuple[Figure, dict[str, int]]:
         label(axes, x, top + 4.6, text, size=10.5)
     line(axes, [wall, wall], [4.4, top + 3.0], DECAY, "--")
     label(axes, wall, 2.4, f"gate $g_{gate}$", INK, 11)
-    label(axes, 1.5, 2.4, "forward →", INK, 10.5, ha="left")
+    label(axes, 1.5, 2.4, "forward →", FORWARD, 10.5, ha="left")
     label(axes, 13.5, 2.4, "gradient ←", BACKWARD, 10.5, ha="left")
     counts = {}
     for n, ((word, meaning), (before, beyond)) in enumerate(PATHS.items()):
-        y = top - 4.4 - row * n
+        y = top - 3.6 - row * n
         for t in range(chunk):
             x = left + step * t
             axes.add_patch(Rectangle((x - 1.2, y - 1.2), 2.4, 2.4, fc="white", ec=GREY, lw=0.8))
             label(axes, x, y, str(t + 1), size=9.5)
-        for x, used, text in ((outside, before, "$h$"), (after, beyond, r"$\partial h_{\mathrm{after}}$")):
+        for x, used, text in ((outside, before, "$h$"), (after, beyond, r"$h_{\mathrm{after}}$")):
             if used:
                 box(axes, x - 2.9, y - 1.6, 5.8, 3.2, text, STATE, 11)
-        start = (outside, y + 1.9) if before else (left + step, y + 1.4)
-        end = (after, y + 1.9) if beyond else (right - step, y + 1.4)
-        arrow(axes, end, start, BACKWARD, bend=-0.16, width=1.8)
-        label(axes, 1.5, y + 2.2, word, BACKWARD, 11, ha="left", weight="bold")
+        ends = (outside if before else left + step, after if beyond else right - step)
+        heights = (1.9 if before else 1.5, 1.9 if beyond else 1.5)
+        above, below = ([(x, y + side * h) for x, h in zip(ends, heights, strict=True)] for side in (1, -1))
+        arrow(axes, *above, FORWARD, bend=0.1, width=1.8)
+        arrow(axes, *below[::-1], BACKWARD, bend=0.1, width=1.8)
+        label(axes, 1.5, y + 2.2, word, INK, 11, ha="left", weight="bold")
         label(axes, 1.5, y - 1.2, meaning, size=9.5, ha="left")
         counts[word] = (1 if before else gate - 1) * (1 if beyond else chunk - gate + 1)
-        label(axes, 73, y, f"{counts[word]} paths" if counts[word] > 1 else "1 path", BACKWARD, 10.5, ha="right")
+        label(axes, 73, y, f"{counts[word]} paths" if counts[word] > 1 else "1 path", INK, 10.5, ha="right")
     return figure, counts
 
 
@@ -142,10 +144,10 @@ def gate_sums(flow: Sequence[Sequence[float]]) -> tuple[Figure, dict[str, np.nda
     dg = np.append(0, through[:-1])
     figure, axes = canvas(7.6, 4.3, "Add up along the rows, then down the columns, then shift by one")
     side, middle, xs = C * cell, top - C * cell / 2, (7.0, 31.0, 55.0)
-    parts = ((np.where(i >= m, flows, np.nan), "flow", KEY), (up_to, "up_to", KEY), (below, "rows $i > m$", DECAY))
-    for x, (values, name, colour) in zip(xs, parts, strict=True):
+    parts = ((np.where(i >= m, flows, np.nan), "flow"), (up_to, "up_to"), (below, "rows $i > m$"))
+    for x, (values, name) in zip(xs, parts, strict=True):
         label(axes, x + side / 2, top + 1.8, name, INK, 11)
-        grid(axes, x, top, values, colour, cell, size=10.5)
+        grid(axes, x, top, values, BACKWARD, cell, size=10.5)
         axes.add_patch(Rectangle((x, top - side), side, side, fc="none", ec=GREY, lw=1))
     for x, text in zip(xs, ("add up to\nthe right", "drop the\nrest"), strict=False):
         arrow(axes, (x + side + 1, middle), (x + 23, middle))
@@ -153,12 +155,12 @@ def gate_sums(flow: Sequence[Sequence[float]]) -> tuple[Figure, dict[str, np.nda
     label(axes, xs[0] - 1.8, middle, "$i$", GREY, 11)
     for x, letter in zip(xs, ("$j$", "$m$"), strict=False):
         label(axes, x + side / 2, top - side - 1.8, letter, GREY, 11)
-    rows = ((top - side - 3.2, through, "add up down the columns: through gate $m + 1$", DECAY),)
-    rows += (
-        (top - side - 3.2 - 2.2 * cell, dg, "shift: the flows through gate $t$, for $t = 1, 2, \\ldots$", BACKWARD),
+    rows = (
+        (top - side - 3.2, through, "add up down the columns: through gate $m + 1$"),
+        (top - side - 3.2 - 2.2 * cell, dg, "shift: the flows through gate $t$, for $t = 1, 2, \\ldots$"),
     )
-    for y, values, text, colour in rows:
-        grid(axes, xs[2], y, values, colour, cell, size=10.5)
+    for y, values, text in rows:
+        grid(axes, xs[2], y, values, BACKWARD, cell, size=10.5)
         label(axes, xs[2] - 1.6, y - cell / 2, text, GREY, 10, ha="right")
     for n in range(C - 1):
         x = xs[2] + (n + 0.5) * cell
@@ -189,7 +191,8 @@ def stored(parts: Mapping[str, float], autograd: float, mib: float) -> tuple[Fig
     }
     totals = {name: sum(one.values()) for name, one in versions.items()}
     ours, same, most = totals.values()
-    figure, axes = canvas(7.6, 3.3, f"Recomputing keeps {ours:,.0f} numbers per token, storing {same:,.0f}")
+    title = f"Recomputing keeps {ours:,.0f} numbers per token and head; storing keeps {same:,.0f}"
+    figure, axes = canvas(7.6, 3.3, title)
     left, unit, top, high, row = 14.5, 46 / most, 20.2, 4.6, 7.2
     for n, (name, one) in enumerate(versions.items()):
         x, y = left, top - n * row

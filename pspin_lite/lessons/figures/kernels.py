@@ -85,11 +85,13 @@ def decay_errors(errors: Mapping[str, Mapping[float, float]], ceiling: float = 1
         place = 0.3 * min(values[:3]) if below else 2 * max(values[:3])
         axes.text(strengths[0], place, name, color=colour, fontsize=10.5, va="top" if below else "bottom")
     axes.axhline(1, color=GREY, ls="--")
-    axes.text(strengths[0], 2, "above this line the error exceeds the largest true gradient", color=GREY, fontsize=10.5)
+    axes.text(strengths[0], 2, "above: larger than any true gradient", color=GREY, fontsize=10.5)
     axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1, 100], [f"$10^{{{n}}}$" for n in (-8, -6, -4, -2, 0, 2)])
     axes.minorticks_off()
-    axes.set(xlabel="strength of the decay, −g", ylabel="largest error of ∂g / largest ∂g", ylim=(floor / 2, ceiling))
+    axes.set(
+        xlabel="how strongly the head forgets, −g", ylabel="largest error of ∂g / largest ∂g", ylim=(floor / 2, ceiling)
+    )
     axes.set_title("The shortcut drowns in rounding, the sums do not", loc="left", weight="bold", pad=14)
     return figure, shown
 

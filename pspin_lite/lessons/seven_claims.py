@@ -49,7 +49,7 @@ ROWS = (
         "in {few} of {layers} layers of {networks} networks",
     ),
     Test(
-        7, "followed", "new speeches in order of time cost less than with three others", PAIR + " against a Transformer"
+        7, "followed", "predicts speeches, in order of time, better than three others", PAIR + " against a Transformer"
     ),
 )
 

@@ -1,5 +1,5 @@
 """Drawings of notebooks 00 and 08: what "p-spin" means, a layer that answers once and one that settles, rounding,
-echoes of a nudge, the paper's comparison, the matrices of a block to scale, and a loss in strips. Each returns the
+echoes of a move, the paper's comparison, the matrices of a block to scale, and a loss in strips. Each returns the
 figure and the numbers it shows."""
 
 from __future__ import annotations
@@ -123,9 +123,10 @@ def layers(gamma: float = 0.5, steps: int = 5) -> tuple[Figure, np.ndarray]:
 
 
 @styled
-def headline(differences: Mapping[str, tuple[float, float | None]]) -> tuple[Figure, dict[str, float]]:
+def headline(differences: Mapping[str, tuple[float, float | None]], note: str = "") -> tuple[Figure, dict[str, float]]:
     """The paper's comparison, a bar per setup: bits per byte of p-Spin at batch size 1 minus those of the Transformer
-    at 64 on eight times the sequences, and half the width of the interval if there is one."""
+    at 64 on eight times the sequences, and half the width of the interval if there is one. A note stands left of the
+    last bar."""
     figure = Figure(figsize=(7.2, 1.5 + 0.6 * len(differences)), layout="constrained")
     axes = figure.subplots()
     ends = [0.0]
@@ -149,6 +150,7 @@ def headline(differences: Mapping[str, tuple[float, float | None]]) -> tuple[Fig
         (0.01, "left", "Transformer better →", ORANGE),
     ):
         axes.text(x, -0.75, text, color=colour, ha=side, va="center")
+    axes.text(-0.01, len(differences) - 1, note, color=GREY, fontsize=9.5, ha="right", va="center")
     axes.set_xlabel("p-Spin minus Transformer, bits per byte")
     ahead = [gap < 0 for gap, _ in differences.values()]
     title = "Who is better?"
@@ -192,7 +194,7 @@ def rounding(weights: Sequence[float]) -> tuple[Figure, dict[str, list[float]]]:
 
 @styled
 def echoes(slopes: Mapping[str, float], count: int = 7) -> tuple[Figure, dict[str, np.ndarray]]:
-    """How large a nudge of a spin still is after so many steps, for several slopes at the fixed point."""
+    """How large a direct move of a spin still is after so many steps, for several slopes at the fixed point."""
     figure = Figure(figsize=(7.4, 2.7), layout="constrained")
     steps, sizes = np.arange(count), {}
     top = 1.1 * max(1.0, *(abs(slope) ** steps[-1] for slope in slopes.values()))
@@ -204,7 +206,7 @@ def echoes(slopes: Mapping[str, float], count: int = 7) -> tuple[Figure, dict[st
         total = f"sum {1 / (1 - slope):.2f}" if abs(slope) < 1 else "no sum"
         axes.set_title(f"$J$ = {slope:.2f}: {total}".replace("-", "−"), fontsize=11, color=colour)
         axes.set(xlabel=f"steps later\n({name})", xticks=steps[::2], ylim=(-top, top))
-    figure.axes[0].set_ylabel("echo of a nudge of 1")
+    figure.axes[0].set_ylabel("echo of a move of 1")
     figure.suptitle("Echoes die out where the slope lies between −1 and 1", fontsize=12, weight="bold")
     return figure, sizes
 

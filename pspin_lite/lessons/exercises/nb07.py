@@ -1,8 +1,10 @@
-"""Exercises of notebook 07. One answer is a Triton kernel; 7.4 runs one with seeded bugs."""
+"""Exercises of notebook 07. Two answers are in Triton; 7.3 runs a kernel with seeded bugs."""
 
 from __future__ import annotations
 
 from pspin_kernels import runtime  # isort: skip
+
+import inspect
 
 import torch
 import triton
@@ -10,25 +12,15 @@ import triton.language as tl
 from pspin_kernels.attractor_forward import sigmoid, tanh
 
 from ... import attractor, ternary
+from ..kernels import load_block, store_block
 from . import Exercise, expect, launch
+
+BM, BN, BK = tl.constexpr(16), tl.constexpr(32), tl.constexpr(16)  # the notebook's tiles
 
 
 def random(*shape: int) -> torch.Tensor:
     numbers = torch.randn(*shape, generator=torch.Generator().manual_seed(0), device="cpu")
     return numbers.to("cpu" if runtime.INTERPRETED else "cuda")
-
-
-def replace_code(byte: int, i: int, code: int) -> int:
-    """Clear the two bits from place 2 i on, then set them to the code plus one."""
-    return byte & ~(3 << 2 * i) | (code + 1) << 2 * i
-
-
-def grade_replace(answer) -> None:
-    for codes in ((1, -1, 0, 1), (0, 0, 0, 0), (-1, 1, 1, 0)):
-        for i, code in ((i, code) for i in range(4) for code in (-1, 0, 1)):
-            new = (*codes[:i], code, *codes[i + 1 :])
-            byte, expected = ternary.pack(torch.tensor([codes, new], device="cpu")).flatten().tolist()
-            expect(f"byte {byte} with weight {i} set to {code}", answer(byte, i, code), expected, 0)
 
 
 @triton.jit
@@ -58,14 +50,46 @@ def grade_decode(answer) -> None:
     assert out[40:].isnan().all(), "something is written beyond the last output: mask the store"
 
 
-def neumann_bytes(T: int, I: int, size: int) -> float:
-    """Five arrays of spins (acts are two) and a quarter of a byte for each of 2 I² couplings."""
-    return 5 * T * I * size + 2 * I * I / 4
+@triton.jit
+def feedback(y, packed, gamma, rows, cols, T, I, row_bytes):  # [BM, BN] twice
+    lower = packed + I * row_bytes  # the half that makes a
+    u, a = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
+    for k in range(0, I, BK):
+        ks = k + tl.arange(0, BK)
+        damping = tl.load(gamma + ks, mask=ks < I, other=0.0)
+        spins = load_block(y, rows, ks, T, I, I) * damping[None, :]
+        to_u = load_codes(packed, cols, I, k // 4, row_bytes, BK // 4)
+        to_a = load_codes(lower, cols, I, k // 4, row_bytes, BK // 4)
+        u = tl.dot(spins, tl.trans(to_u), u, input_precision="ieee")
+        a = tl.dot(spins, tl.trans(to_a), a, input_precision="ieee")
+    return u, a
 
 
-def grade_bytes(answer) -> None:
-    for (T, I, size), expected in (((2048, 2048, 4), 85_983_232), ((1, 1408, 2), 1_005_312)):
-        expect(f"bytes for T = {T}, I = {I}, {size} bytes per number", answer(T, I, size), expected, 0)
+@triton.jit
+def write_feedback(y, packed, gamma, out, T, I, row_bytes, function: tl.constexpr):
+    rows, cols = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    u, a = function(y, packed, gamma, rows, cols, T, I, row_bytes)
+    store_block(out, u, rows, cols, T, I)
+    store_block(out + T * I, a, rows, cols, T, I)
+
+
+def grade_feedback(answer) -> None:
+    """Two programs each way, the last of them reaching past the end, and a damping that differs from spin to spin."""
+    if not hasattr(answer, "fn"):
+        answer()
+        raise AssertionError("this is a plain function: is there an @triton.jit above it?")
+    if "raise NotImplementedError" in inspect.getsource(answer.fn):
+        raise NotImplementedError
+    T, I = 20, 36
+    y, gamma = random(T, I), random(I).abs()
+    codes, _ = ternary.quantize(random(2 * I, I))
+    out = torch.full((2, T, I), torch.nan, device=y.device)
+    launch(write_feedback, (2, 2), y, ternary.pack(codes), gamma, out, T, I, I // 4, function=answer)
+    upper, lower = codes.float().chunk(2)
+    undamped = (out[0] - y @ upper.T).abs().max() < 1e-3
+    assert not undamped, "u is the sum of undamped spins: multiply by gamma"
+    expect("u", out[0], (gamma * y) @ upper.T)
+    expect("a", out[1], (gamma * y) @ lower.T)
 
 
 @triton.jit
@@ -114,27 +138,38 @@ def grade_shows(answer) -> None:
             expect(f'"{bug}" with T = {T}, I = {I}', answer(bug, T, I), goes_wrong(bug, T, I), 0)
 
 
+def neumann_bytes(T: int, I: int, size: int) -> float:
+    """Five arrays of spins (acts are two) and a quarter of a byte for each of 2 I² couplings."""
+    return 5 * T * I * size + 2 * I * I / 4
+
+
+def grade_bytes(answer) -> None:
+    for (T, I, size), expected in (((2048, 2048, 4), 85_983_232), ((1, 1408, 2), 1_005_312)):
+        expect(f"bytes for T = {T}, I = {I}, {size} bytes per number", answer(T, I, size), expected, 0)
+
+
 EXERCISES = {
     "7.1": Exercise(
-        grade_replace,
-        replace_code,
-        "3 << 2 * i marks the two bits. Clear them with & ~, then add the code plus one, shifted to the same place.",
-    ),
-    "7.2": Exercise(
         grade_decode,
         decode_product,
         "rows = program * BN + tl.arange(0, BN). Load x as a block of 4 * BYTES with a mask, multiply by broadcasting, "
         "tl.sum along the columns, then the scale. Mask the store by rows < outputs.",
     ),
-    "7.3": Exercise(
-        grade_bytes,
-        neumann_bytes,
-        "acts are two arrays of T * I; with dy, the old and the new adjoint that makes five. Four codes per byte.",
+    "7.2": Exercise(
+        grade_feedback,
+        feedback,
+        "Load gamma + ks with a mask and multiply spins by its [None, :]. The codes for a are I * row_bytes further "
+        "on than those for u. A second tl.dot adds to a second block of zeros.",
     ),
-    "7.4": Exercise(
+    "7.3": Exercise(
         grade_shows,
         shows,
         "What is a filled code multiplied by? Which programs read what another one has written? Which spins does the "
         "last round of the loop add? One of the three never shows.",
+    ),
+    "7.4": Exercise(
+        grade_bytes,
+        neumann_bytes,
+        "acts are two arrays of T * I; with dy, the old and the new adjoint that makes five. Four codes per byte.",
     ),
 }

@@ -71,50 +71,72 @@ def tile_traffic(T: int, I: int) -> Callable[[int, int], tuple[Figure, dict[str,
     return draw
 
 
-def step_waits(T: int, I: int, size: int, flops: float, saved: bool) -> dict[str, float]:
-    """Estimated µs of one step of T tokens on an A100, by what it waits for; saved: fused, and the couplings packed.
-    A product takes as long as the slower of its arithmetic and its memory, every tensor once."""
-    array, couplings = size * T * I, 2 * I * I * (0.25 if saved else size)
-    parts = {
-        "arithmetic": 4 * T * I * I / flops,
-        "couplings": ((4 if saved else 5) * array + couplings) / BANDWIDTH,
-        "other operations": (0 if saved else 9) * array / BANDWIDTH,
-    }
-    slower = max("arithmetic", "couplings", key=parts.get)
-    return {name: 1e6 * part for name, part in parts.items() if name == slower or name == "other operations"}
+DESIGNS = {"neither": (False, False), "fusing": (True, False), "packing": (False, True), "both": (True, True)}
+
+
+def step_requests(T: int, I: int, size: int, fused: bool, packed: bool, cached: bool) -> tuple[float, float]:
+    """Bytes that the product of one step requests, with what is fused to it, and those of the other operations, with
+    numbers of `size` bytes. cached: every tensor once. Otherwise all that the best tiles reread whose sums take at
+    most 64 KiB: two sums of I outputs if fused, else one of 2 I."""
+    array, couplings = size * T * I, 2 * I * I * (0.25 if packed else size)
+    others = 0 if fused else 9 * array
+    if cached:
+        return (4 if fused else 5) * array + couplings, others
+
+    def product(tokens: int) -> float:
+        rows, cols = -(-T // tokens), I * tokens / 2**13
+        return (cols + (3 if fused else 4)) * array + rows * couplings + (rows * cols * size * (I + 1) if fused else 0)
+
+    return min(map(product, (16, 32, 64, 128, 256))), others
+
+
+def step_waits(
+    T: int, I: int, size: int, flops: float, fused: bool = False, packed: bool = False, cached: bool = True
+) -> dict[str, float]:
+    """Estimated µs of one step of T tokens on an A100, by what it waits for. A product takes as long as the slower of
+    its arithmetic and its memory."""
+    product, others = step_requests(T, I, size, fused, packed, cached)
+    parts = {"product: arithmetic": 4 * T * I * I / flops, "product: memory": product / BANDWIDTH}
+    slower = max(parts, key=parts.get)
+    return {slower: 1e6 * parts[slower], "other operations": 1e6 * others / BANDWIDTH}
 
 
 BANDWIDTH = 1.555e12  # bytes per second, by the data sheet of an A100
-WAITS = {"arithmetic": ZERO, "couplings": PLUS, "other operations": FORWARD}
-CASES = {"1 token,\n16 bits": (1, 2, 312e12), "2,048 tokens,\nfloat32": (2048, 4, 19.5e12)}
-CASES["2,048 tokens,\n16 bits"] = (2048, 2, 312e12)
+WAITS = {"product: arithmetic": ZERO, "product: memory": PLUS, "other operations": FORWARD}
+CASES = {  # title -> tokens, bytes per number, flops per second, every tensor once
+    "1 token, 16 bits:\npacking wins": (1, 2, 312e12, True),
+    "2,048 tokens, float32:\nlittle to gain": (2048, 4, 19.5e12, True),
+    "2,048 tokens, 16 bits, cache\nserves all rereads: fusing wins": (2048, 2, 312e12, True),
+    "2,048 tokens, 16 bits, cache\nserves none: packing wins": (2048, 2, 312e12, False),
+}
 
 
 @styled
-def waiting(I: int) -> tuple[Figure, dict[str, tuple[float, float]]]:
-    """What a step waits for, as PyTorch runs it and fused and packed, each case relative to PyTorch. Returns µs."""
-    figure = Figure(figsize=(7.2, 3.7))
-    axes = figure.add_axes((0.18, 0.16, 0.62, 0.62))
+def waiting(I: int) -> tuple[Figure, dict[str, tuple[float, ...]]]:
+    """What a step waits for with and without fusing and packing, a panel for each case. Returns µs."""
+    figure = Figure(figsize=(7.2, 5.0))
     shown = {}
-    for row, (name, case) in enumerate(CASES.items()):
-        both = [step_waits(case[0], I, *case[1:], saved=saved) for saved in (False, True)]
-        whole = sum(both[0].values())
-        for parts, y in zip(both, (-row + 0.19, -row - 0.19), strict=True):
+    for i, (name, (T, size, flops, cached)) in enumerate(CASES.items()):
+        axes = figure.add_axes((0.115 + 0.455 * (i % 2), 0.5 - 0.41 * (i // 2), 0.415, 0.26))
+        bars = [step_waits(T, I, size, flops, *design, cached) for design in DESIGNS.values()]
+        shown[name.replace("\n", " ")] = totals = tuple(sum(parts.values()) for parts in bars)
+        for y, (parts, total) in enumerate(zip(bars, totals, strict=True)):
             left = 0.0
             for part, time in parts.items():
-                axes.fill_between([left, left + time / whole], y - 0.16, y + 0.16, color=WAITS[part], lw=0)
-                left += time / whole
-            who = "" if row else ", PyTorch" if parts is both[0] else ", fused and packed"
-            axes.text(left + 0.015, y, f"{sum(parts.values()):,.{whole < 100:d}f} µs{who}", va="center", fontsize=9.5)
-        shown[name.replace("\n", " ")] = tuple(sum(parts.values()) for parts in both)
-    for x, (name, colour) in zip((0, 0.31, 0.6), WAITS.items(), strict=True):
-        axes.text(x, 0.62, "■", color=colour)
-        axes.text(x + 0.035, 0.62, name, fontsize=10)
-    axes.set(xlabel="estimated time of a step, relative to PyTorch", xlim=(0, 1), ylim=(-2.5, 0.5))
-    axes.set_xticks([0, 0.5, 1], ["0", "50%", "100%"])
-    axes.set_yticks([0, -1, -2], list(CASES))
-    axes.grid(axis="y", visible=False)
-    title = "One token waits for couplings, 2,048 for arithmetic"
+                axes.fill_between([left, left + time], y - 0.36, y + 0.36, color=WAITS[part], lw=0)
+                left += time
+            axes.text(left + 0.02 * max(totals), y, f"{total:,.{max(totals) < 100:d}f} µs", va="center", fontsize=9.5)
+        axes.set_title(name, loc="left", fontsize=10.5, weight="bold")
+        axes.set(xlim=(0, 1.3 * max(totals)), ylim=(3.6, -0.6), xticks=[])
+        axes.set_yticks(range(4), DESIGNS if i % 2 == 0 else [""] * 4)
+        axes.tick_params(length=0)
+        axes.spines["bottom"].set_visible(False)
+        axes.grid(visible=False)
+    figure.text(0.115, 0.03, "Estimated µs of one step, at the peaks of an A100", fontsize=10)
+    for x, (name, colour) in zip((0.115, 0.39, 0.64), WAITS.items(), strict=True):
+        figure.text(x, 0.885, "■", color=colour)
+        figure.text(x + 0.025, 0.885, name, fontsize=10)
+    title = "What saves time depends on tokens, bits and the cache"
     figure.suptitle(title, x=0.02, ha="left", fontsize=12, weight="bold")
     return figure, shown
 
@@ -225,8 +247,9 @@ def buffers() -> tuple[Figure, dict[str, int]]:
 def steps_taken(
     counts: Mapping[str, np.ndarray], tile: int, cap: int, unsettled: Mapping[str, np.ndarray] | None = None
 ) -> tuple[Figure, dict[str, float]]:
-    """Steps of each token, a row per layer, darker with more; a dot for those that have not settled at the end. Returns
-    the per cent of all steps that are saved, counted per token, and per tile, which run as long as their slowest."""
+    """Steps of each token, a row per layer, darker with more; a dot for those that would go on. Returns which share is
+    saved: of steps per token; of steps per tile, which runs as long as its slowest; of bytes, where a step with a
+    tolerance moves six arrays (spins, old and new, drive, acts), one without four, and acts at the end."""
     rows = np.array(list(counts.values()))
     slowest = rows.reshape(len(rows), -1, tile).max(2)
     figure = Figure(figsize=(7.2, 0.55 * len(rows) + 1.5))
@@ -245,11 +268,16 @@ def steps_taken(
         axes.add_patch(Rectangle((x, -len(rows) - 1.25), 2, 0.5, fc=tint(SPIN, steps / cap), clip_on=False))
         axes.text(x + 3, -len(rows) - 1, f"{steps} step{'s' * (steps > 1)}", va="center", fontsize=9.5)
     if unsettled:
-        figure.text(0.99, 0.09, "white dot: not settled", ha="right", va="center", fontsize=9.5, color=INK)
+        figure.text(0.99, 0.09, "white dot: would go on", ha="right", va="center", fontsize=9.5, color=INK)
     axes.set(xlim=(0, rows.shape[1]), ylim=(-len(rows) + 0.5, 0.5), xlabel=f"tokens, in tiles of {tile}")
     axes.set_xticks([])
     axes.set_yticks(-np.arange(len(rows)), list(counts))
     axes.grid(False)
-    saved = {"tokens": 100 - 100 * rows.mean() / cap, "tiles": 100 - 100 * slowest.mean() / cap}
+    moved = 6 * slowest.mean() + 2 * (slowest < cap).mean()  # a tile that stops early is copied once
+    saved = {
+        "steps per token": 1 - rows.mean() / cap,
+        "steps per tile": 1 - slowest.mean() / cap,
+        "bytes": 1 - moved / (4 * cap + 2),
+    }
     figure.suptitle("A tile runs as long as its slowest token", x=0.02, ha="left", fontsize=12, weight="bold")
     return figure, saved

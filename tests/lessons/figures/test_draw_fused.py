@@ -46,20 +46,16 @@ def test_wide_tiles_request_least():
     assert min(at_most, key=lambda tile: sum(draw.step_traffic(2048, 2048, *tile).values())) == (32, 256)
 
 
-def test_notebook_07_counts_what_a_product_in_pytorch_requests_in_its_best_tiles():
-    array, others = 16, 9 * 16  # MiB: 2,048 x 2,048 in float32; what the other operations move
+def test_notebook_07_counts_what_a_step_requests_with_and_without_fusing_and_packing():
+    def table(size: int, cached: bool) -> list[int]:  # MiB: neither, fusing, packing, both
+        return [round(sum(draw.step_requests(2048, 2048, size, *one, cached)) / 2**20) for one in draw.DESIGNS.values()]
 
-    def product(tokens: int, couplings: float) -> float:  # one sum of 64 KiB; couplings in MiB
-        outputs = 2**14 // tokens
-        return 4096 / outputs * array + 2048 / tokens * couplings + 4 * array  # spins, couplings, drive, field
-
-    assert product(128, 32) == min(product(tokens, 32) for tokens in TOKENS) == 1088
-    assert min(product(tokens, 2) for tokens in TOKENS) + others == 464, "packing alone"
-    tiles = [draw.step_traffic(2048, 2048, tokens, 2**13 // tokens) for tokens in TOKENS]
-    fused = [sum(parts.values()) + 15 * parts["couplings"] for parts in tiles]  # 32 bits each, not 2
-    assert round(min(fused)) == 1076
-    in_16_bits = draw.step_traffic(2048, 2048, 16, 32)
-    assert round((sum(in_16_bits.values()) + in_16_bits["couplings"]) / 2) == 824  # codes stay as they are
+    assert table(4, cached=True) == [256, 96, 226, 66]
+    assert table(4, cached=False) == [1232, 1076, 464, 308]
+    assert [round(sum(draw.step_traffic(2048, 2048, 32, 256).values()))] == table(4, cached=False)[3:]
+    by_hand = {"spins": 4096 / 128 * 16, "couplings": 2048 / 128 * 32, "drive and field": 4 * 16, "others": 9 * 16}
+    assert list(by_hand.values()) == [512, 512, 64, 144]
+    assert sum(by_hand.values()) == 1232
 
 
 def test_the_bar_is_as_long_as_the_sum():
@@ -83,18 +79,26 @@ def test_live_bars_have_room_for_their_names_and_can_be_read_on_a_dark_page():
 
 
 def test_one_token_waits_for_couplings_and_many_for_arithmetic():
-    assert draw.step_waits(1, 2048, 2, 312e12, saved=False).keys() == {"couplings", "other operations"}
-    assert draw.step_waits(2048, 2048, 4, 19.5e12, saved=True) == {
-        "arithmetic": pytest.approx(1762, abs=0.1),
+    assert draw.step_waits(1, 2048, 2, 312e12).keys() == {"product: memory", "other operations"}
+    assert draw.step_waits(2048, 2048, 4, 19.5e12, fused=True, packed=True) == {
+        "product: arithmetic": pytest.approx(1762, abs=0.1),
         "other operations": 0,
     }
+    for cached in (False, True):
+        times = [draw.step_waits(2048, 2048, 4, 19.5e12, *one, cached) for one in draw.DESIGNS.values()]
+        assert [round(sum(parts.values())) for parts in times] == [1859, 1762, 1859, 1762], "with or without a cache"
+
+
+def test_what_saves_time_in_16_bits_depends_on_the_cache():
     figure, shown = draw.waiting(2048)
-    assert shown["1 token, 16 bits"] == pytest.approx((10.83, 1.36), abs=0.01)
-    assert shown["2,048 tokens, float32"] == pytest.approx((1859.1, 1762.0), abs=0.1)
-    assert shown["2,048 tokens, 16 bits"] == pytest.approx((158.7, 110.1), abs=0.1)
-    assert {"10.8 µs, PyTorch", "1.4 µs, fused and packed", "1,859 µs", "110 µs"} <= {
-        text.get_text() for text in figure.axes[0].texts
-    }
+    one, single, served, not_served = shown.values()
+    assert one == pytest.approx((10.83, 10.81, 1.39, 1.36), abs=0.02)
+    assert single == pytest.approx((1859.1, 1762.0, 1859.1, 1762.0), abs=0.1)
+    assert served == pytest.approx((158.7, 110.1, 158.7, 110.1), abs=0.1)
+    assert not_served == pytest.approx((415.4, 362.8, 199.6, 147.0), abs=0.1)
+    labels = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert len(labels) == 16
+    assert {"10.8 µs", "1.4 µs", "1,859 µs", "110 µs", "415 µs", "147 µs"} <= set(labels)
 
 
 def test_a_program_reads_two_blocks_that_lie_apart():
@@ -126,7 +130,8 @@ def test_only_one_array_mixes_steps():
 def test_a_tile_takes_as_long_as_its_slowest_token():
     counts = {"first": np.array([1, 1, 1, 2]), "last": np.array([4, 3, 4, 4])}
     figure, saved = draw.steps_taken(counts, tile=2, cap=4, unsettled={"last": np.array([True, False, False, False])})
-    assert saved == {"tokens": 37.5, "tiles": 31.25}
+    moved = (6 * (1 + 2 + 4 + 4) + 2 * 2) / 4  # two of four tiles stop early and are copied
+    assert saved == {"steps per token": 0.375, "steps per tile": 0.3125, "bytes": 1 - moved / 18}
     assert len(figure.axes[0].patches) == 8 + 4, "a cell per token and layer, and the key"
     assert [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "o"] == [-1], "not settled"
     assert "1.2 per token,\n1.5 per tile" in [text.get_text() for text in figure.axes[0].texts]

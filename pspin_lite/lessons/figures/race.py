@@ -27,13 +27,14 @@ HARDLY = 0.05  # bits per byte: networks that a title does not tell apart
 PAST, SHARPNESS = 24, 6.0  # tokens, and a made-up constant of `weigh_the_past`
 TITLE = dict(loc="left", weight="bold", fontsize=11)
 DASHES = {"batch 1": "-", "batch 64": ":"}
+PAPER = (("p-spin", 1), ("transformer", 64))  # its two corners of the square
 RECIPES = {1: "batch 1\n8,000 sequences", 64: "batch 64\n64,000 sequences"}
 
 Seeds = Mapping[int, dict]  # seed -> record
 Network = tuple[str, str]  # group and name, as in networks.py
 
 
-def proper(text: str) -> str:
+def display_name(text: str) -> str:
     """The names of networks as texts write them."""
     return text.replace("p-spin", "p-Spin").replace("transformer", "Transformer")
 
@@ -65,21 +66,22 @@ def after(runs: Sequence[dict], place: float, unit: str = "sequences", split: st
 def weigh_the_past(distance: int, decay: float) -> tuple[LiveFigure, dict[str, float]]:
     """For an Explorer: what two ways of weighing make of the same products of query and key. One token of the past fits
     the query, `distance` tokens back; the products are made up, 1 for it and 0.1 for the others, and so is the factor
-    that the softmax gets them with."""
+    that the softmax gets them with. Both are scaled to sum to 1; a state space does not do that by itself."""
     back = np.arange(1, PAST + 1)
     products = np.where(back == distance, 1.0, 0.1)
     scores = np.exp(SHARPNESS * products)
-    weights = {"state space": products * decay**back, "attention": scores / scores.sum()}
-    titles = ("State space: product × decay", "Attention: softmax of products")
+    faded = products * decay**back
+    weights = {"state space": faded / faded.sum(), "attention": scores / scores.sum()}
+    titles = ("State space: the match fades" if decay < 1 else "State space: nothing fades", "Attention finds it")
     panels, ticks = [], (-24, -18, -12, -6, -1)
     for i, title in enumerate(titles):
-        place, label = (0.09 + 0.49 * i, 0.2, 0.41, 0.68), "" if i else "weight"
+        place, label = (0.09 + 0.49 * i, 0.2, 0.41, 0.68), "" if i else "weight (all sum to 1)"
         panels.append(
             Panel(place, title, "past tokens (−1: the one before)", label, (-PAST - 0.7, 0), (0, 1), ticks, (0, 0.5, 1))
         )
     figure = LiveFigure((7.6, 2.7), tuple(panels))
     for i, (bars, colour) in enumerate(zip(weights.values(), (BLUE, ORANGE), strict=True)):
-        for place, weight in zip(-back, bars, strict=True):
+        for place, weight in zip(-back, bars.round(3), strict=True):  # finer cannot be seen, and frames share bars
             figure.add_line(i, [place, place], [0, weight], colour if place == -distance else GREY, width=5)
     return figure, {f"{name}: weight of the token that matches": bars[distance - 1] for name, bars in weights.items()}
 
@@ -120,28 +122,39 @@ def _row(pair: tuple[Network, Network]) -> list[str]:
 
 
 @styled
-def square(alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",) * 4) -> tuple[Figure, dict]:
+def square(
+    alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",) * 4, empty: bool = False
+) -> tuple[Figure, dict]:
     """Where two networks end with two recipes, on held-out speeches, and the differences along the sides and along the
-    diagonal. notes: what to write into each box, row by row. -> (network, batch) -> bits per byte"""
+    diagonal. notes: what to write into each box, row by row. empty: only the paper's two corners and the diagonal.
+    -> (network, batch) -> bits per byte"""
     figure, axes = d.canvas(5.2, 4.3, title)
-    label = "bits per byte on held-out speeches; on the lines:\ntop minus bottom, right minus left"
-    d.label(axes, 1.5, 37.2, label, GREY, ha="left")
+    label = "bits per byte on held-out speeches\n"
+    label += "" if empty else "across: batch 64 minus batch 1\n"
+    label += f"{'' if empty else 'down and '}diagonal: p-Spin minus Transformer"
+    d.label(axes, 1.5, 36.9, label, GREY, ha="left")
     high, wide, left, low = 7.5, 14, {1: 13.5, 64: 37.3}, {"p-spin": 20, "transformer": 1.5}
     middle, ends, written = (left[1] + wide + left[64]) / 2, {}, iter(notes)
     for name, colour in zip(BOTH, (BLUE, ORANGE), strict=True):
-        d.label(axes, 0.8, low[name] + high / 2, proper(name), size=11, ha="left", weight="bold")
+        d.label(axes, 0.8, low[name] + high / 2, display_name(name), size=11, ha="left", weight="bold")
         for batch, x in left.items():
             ends[name, batch] = records.mean(records.bits(f"{alphabet}-{batch}", name))
             note = next(written)
-            d.box(axes, x, low[name], wide, high, f"{ends[name, batch]:.3f}" + ("\n" if note else ""), colour, 13)
+            known = not empty or (name, batch) in PAPER
+            shown = f"{ends[name, batch]:.3f}" if known else "?"
+            d.box(axes, x, low[name], wide, high, shown + ("\n" if note else ""), colour if known else GREY, 13)
             d.label(axes, x + wide / 2, low[name] + 1.9, note, GREY)
+        if empty:
+            continue
         y = low[name] + high / 2
         d.arrow(axes, (left[1] + wide, y), (left[64], y))
         d.label(axes, middle, y + 1.5, f"{ends[name, 64] - ends[name, 1]:+.3f}", size=10.5)
     white = dict(fc="white", ec="none", pad=1.5)
     between = (low["p-spin"] + low["transformer"] + high) / 2
     for batch, x in left.items():
-        d.label(axes, x + wide / 2, 30.8, RECIPES[batch])
+        d.label(axes, x + wide / 2, 30.4, RECIPES[batch])
+        if empty:
+            continue
         d.line(axes, [x + wide / 2] * 2, [low["transformer"] + high, low["p-spin"]])
         gap = difference(tuple((f"{alphabet}-{batch}", name) for name in BOTH), records.SPLIT)
         d.label(axes, x + wide / 2, between, f"{gap.mean:+.3f} ± {gap.half_width:.3f}", bbox=white)
@@ -196,7 +209,7 @@ def tuning(groups: Sequence[str], names: Sequence[str]) -> tuple[Figure, dict[st
             rates, larger = (records.rates(group, name, scale) for scale in networks.SCALES)
             best[group][name] = min(networks.RATES, key=rates.get)
             further.append(rates[max(rates)] - rates[best[group][name]])
-            look = dict(color=study.OF_ARMS[name]["color"], label=proper(name))
+            look = dict(color=study.OF_ARMS[name]["color"], label=display_name(name))
             panel.plot(list(rates), list(rates.values()), marker="o", **look)
             panel.plot(list(larger), list(larger.values()), "*", ms=15, mfc="none", mec=look["color"])
         ticks = sorted(rates)
@@ -228,20 +241,20 @@ def curves(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Fig
     for line, band, name in zip(panel.lines, panel.collections, runs, strict=True):
         network, _, rest = name.partition(", ")
         colour = study.OF_ARMS[network]["color"]
-        line.set(color=colour, linestyle=DASHES[rest], label=proper(name))
+        line.set(color=colour, linestyle=DASHES[rest], label=display_name(name))
         band.set_facecolor(colour)
     _mark(panel, runs, unit)
     panel.legend(fontsize=9.5, title="bands: lowest to highest seed", title_fontsize=9)
     place, bits = level(runs, unit, split)
     lowest = [name for name in bits if bits[name] < min(bits.values()) + HARDLY]
     shared = sorted({name.partition(", ")[2] for name in lowest})
-    finding = f"{' and '.join(map(proper, lowest))} lead{'s' if len(lowest) == 1 else ''}"
+    finding = f"{' and '.join(map(display_name, lowest))} lead{'s' if len(lowest) == 1 else ''}"
     finding = f"{shared[0]} leads, with either network" if len(lowest) == 2 and len(shared) == 1 else finding
     finding = "hardly apart" if len(lowest) == len(bits) else finding
     panel.set_title(f"At equal {EQUAL[unit]}: {finding}", **TITLE)
     panel.set_xlabel(f"{panel.get_xlabel()}; ○ learning rate begins to fall")
     panel.set_ylabel(SAMPLE)
-    numbers = {f"{proper(name)}": f"{one:.2f}" for name, one in bits.items()}
+    numbers = {f"{display_name(name)}": f"{one:.2f}" for name, one in bits.items()}
     where = f"{place:,.0f}" if place >= 100 else f"{place:.3g}"
     return figure, {f"{study.AXES[unit][0]} so far": where} | numbers
 

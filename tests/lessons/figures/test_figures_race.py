@@ -46,11 +46,18 @@ def test_the_past_is_weighed_in_two_ways():
     near, far = (race.weigh_the_past(distance, 0.8) for distance in (2, 20))
     for figure, numbers in (near, far):
         tops = [line.y[1] for line in figure.lines]
-        assert sum(tops[race.PAST :]) == pytest.approx(1), "a softmax"
-        assert max(tops[race.PAST :]) == numbers["attention: weight of the token that matches"]
+        assert sum(tops[: race.PAST]) == pytest.approx(1, abs=0.01), "on the same scale"
+        assert sum(tops[race.PAST :]) == pytest.approx(1, abs=0.01), "a softmax"
+        found = numbers["attention: weight of the token that matches"]
+        assert max(tops[race.PAST :]) == pytest.approx(found, abs=0.001)
     state = "state space: weight of the token that matches"
-    assert far[1][state] == pytest.approx(near[1][state] * 0.8**18)
-    assert race.weigh_the_past(20, 1.0)[1][state] == 1, "nothing fades without a decay"
+    assert far[1][state] < near[1][state]
+    latest = {distance: race.weigh_the_past(distance, 0.8)[0].lines[0].y[1] for distance in (11, 12)}
+    assert [race.weigh_the_past(n, 0.8)[1][state] > latest[n] for n in (11, 12)] == [True, False], "0.8^12 < 0.08"
+    still = [race.weigh_the_past(distance, 1.0) for distance in (2, 20)]
+    assert still[0][1][state] == still[1][1][state] == pytest.approx(1 / 3.3), "nothing fades without a decay"
+    titles = [one[0].panels[0].title for one in (near, still[0])]
+    assert titles == ["State space: the match fades", "State space: nothing fades"]
     assert len({numbers["attention: weight of the token that matches"] for _, numbers in (near, far)}) == 1
 
 
@@ -122,6 +129,16 @@ def test_a_square_has_four_ends_and_what_lies_between_them():
     assert upper > lower
     assert texts["upper left"] < texts["upper right"]
     assert texts["lower left"][1] < texts["upper left"][1]
+
+
+def test_an_empty_square_shows_what_the_paper_has():
+    figure, ends = race.square("subwords", "title", "the headline", empty=True)
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts.count("?") == 2
+    shown = {pair for pair, end in ends.items() if f"{end:.3f}" in texts}
+    assert shown == {("p-spin", 1), ("transformer", 64)}
+    assert f"the headline\n{ledger.results()['eight-times'].values['gap']:+.3f}" in texts
+    assert not [text for text in texts if "±" in text]
 
 
 def test_an_explorer_compares_recipes_in_two_alphabets():

@@ -146,6 +146,11 @@ def mean_error(gradients: Iterable[Tensor], references: Iterable[Tensor]) -> flo
     return float(np.mean([fixed_points.relative(*pair) for pair in pairs]))
 
 
+def token_errors(gradients: Tensor, references: Tensor) -> Tensor:
+    """The relative error of each token over all directions, of what `gradients` gives: [n]."""
+    return ((gradients - references).square().sum((0, 2)) / references.square().sum((0, 2))).sqrt()
+
+
 def angles(gradients: Iterable[Tensor], others: Iterable[Tensor]) -> list[float]:
     """Between the gradients of each pair, in degrees."""
     pairs = zip(gradients, others, strict=True)

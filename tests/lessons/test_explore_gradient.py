@@ -111,3 +111,10 @@ def test_the_gradients_of_drive_and_couplings_are_autograds():
     result = both["couplings"][0]
     assert eg.angles([result, result], [2 * result, -result]) == pytest.approx([0, 180], abs=1e-4)
     assert eg.mean_error([result, result], [result, 2 * result]) == pytest.approx(0.25)
+
+
+def test_the_error_of_a_token_is_over_all_its_directions():
+    exact = torch.tensor([[[3.0, 4.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])  # 2 directions, 2 tokens
+    found = exact.clone()
+    found[1, 0, 0], found[0, 1, 0] = 5.0, 1.0
+    assert eg.token_errors(found, exact).tolist() == [1, 0]

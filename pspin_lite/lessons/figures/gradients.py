@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ... import fixed_points
 from ...attractor import slopes
-from . import BLUE, CYCLE, GREY, ORANGE, RED, styled
+from . import BLUE, CYCLE, GREEN, GREY, RED, SKY, styled
 
 
 @styled
@@ -49,66 +49,73 @@ def _series_errors(scale: float, most: int) -> tuple[float, np.ndarray]:
 
 
 @styled
-def rule(
-    errors: dict[str, np.ndarray],
-    steps: Sequence[int],
-    trained: dict[str, Sequence[float]] | None = None,
-    tokens: tuple[Sequence[float], Sequence[float]] | None = None,
-    K: int = 5,
-    title: str = "The error grows with the radius",
-) -> Figure:
-    """Of what `fixed_points.gradient_errors` gives: error of the implicit gradient over the spectral radius, one line
-    per number of steps, grey but for K, and the rule radius^(K+1), dashed. `trained`: radius and gradient_error of the
-    layers of a model with K steps, as numbered circles. `tokens`: radii and errors of single bytes, as
-    dots; the two worst have a label."""
+def tokens(radii: Sequence[np.ndarray], errors: Sequence[np.ndarray], K: int = 5, named: int = 2) -> Figure:
+    """Error of the gradient over the spectral radius, a dot for each byte, a colour for each layer [n]; both axes are
+    logarithmic, so that the rule radius^(K+1) is a straight line, dashed. The worst bytes of the last layer have a
+    label."""
     figure = Figure(figsize=(6.2, 4.4), layout="constrained")
     axes = figure.subplots()
-    radius = errors["radius"]
-    for count in steps:
-        colour = ORANGE if count == K else "#8A8A8A"
-        values = errors["fixed"][:, count - 1]
-        axes.semilogy(radius, np.where(values > 1e-13, values, np.nan), "-", lw=2, color=colour)
-        axes.semilogy(radius, radius ** (count + 1), "--", lw=1, color=colour)
-        at = np.flatnonzero(values > 1e-7)[0]
-        offset = (10, -9) if values[at] < 1e-4 else (2, 52)  # to the right of a line, above a flat one
-        place = dict(xytext=offset, textcoords="offset points", va="top")
-        axes.annotate(f"K = {count}", (radius[at], values[at]), color=colour, **place)
-    if trained is not None:
-        points = list(zip(trained["radius"], trained["gradient_error"], strict=True))
-        axes.semilogy(*zip(*points, strict=True), "o", ms=14, mfc=ORANGE, mew=1.2, color="black", ls="", zorder=4)
-        for layer, point in enumerate(points):
-            axes.annotate(str(layer), point, ha="center", va="center_baseline", fontsize=9.5, weight="bold", zorder=5)
-        words = f"circles: layers of the\ntrained model at K = {K}\nlines: random layers\ndashed: the rule"
-        axes.text(
-            1.04, 2e-8, words + "\ndots: bytes of layer 3" * (tokens is not None), ha="right", va="bottom", fontsize=9.5
-        )
-    if tokens is not None:
-        axes.semilogy(*tokens, "o", ms=2.5, mew=0, color=BLUE, alpha=0.7)
-        for i in np.argsort(tokens[1])[-2:]:
-            place = dict(xytext=(0, 4), textcoords="offset points", ha="center", color=BLUE, fontsize=9.5)
-            axes.annotate(f"byte {i}", (tokens[0][i], tokens[1][i]), **place)
-    axes.axhline(0.001, color=GREY, lw=1, ls=":")
-    axes.text(1.04, 0.00085, "a tenth of a per cent", color=GREY, ha="right", va="top", fontsize=9.5)
-    axes.set(
-        xlabel="spectral radius ρ at rest",
-        ylabel="error against the fixed point's gradient",
-        ylim=(1e-8, 3),
-        xlim=(0, 1.05),
-    )
-    axes.set_title(title, loc="left", fontsize=12, weight="bold")
+    ends = np.array([0.05, 1.0])
+    axes.loglog(ends, ends ** (K + 1), "--", color=GREY, lw=1.5, zorder=1)
+    place = dict(xytext=(8, -12), textcoords="offset points", color=GREY)
+    axes.annotate(f"rule ρ$^{K + 1}$", (0.86, 0.86 ** (K + 1)), **place)
+    for layer, (radius, error) in enumerate(zip(radii, errors, strict=True)):
+        colour = (SKY, GREEN, RED, BLUE)[layer % 4]
+        axes.loglog(radius, error, "o", ms=3, mew=0, color=colour, alpha=0.6)
+        place = dict(xytext=(36, -22), textcoords="offset points", color=colour, weight="bold")
+        axes.annotate(f"layer {layer}", (np.quantile(radius, 0.9), np.median(error)), **place)
+    for i in np.argsort(errors[-1])[-named:]:
+        place = dict(xytext=(0, 5), textcoords="offset points", ha="center", color=BLUE, fontsize=10)
+        axes.annotate(f"byte {i}", (radii[-1][i], errors[-1][i]), **place)
+    axes.set(xlabel="spectral radius ρ of the byte, at rest", ylabel="relative error of the gradient")
+    axes.set(xlim=(0.05, 1.3), ylim=(1e-8, 4))
+    ticks = (0.05, 0.1, 0.2, 0.5, 1)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_title("In layer 3, most bytes lie above the rule", loc="left", fontsize=12, weight="bold")
     return figure
 
 
 @styled
-def turns(angles: dict[str, Sequence[float]]) -> Figure:
-    """How far gradients point away from a reference, in degrees: a fan for each name, at the true angles."""
-    figure = Figure(figsize=(6.2, 3.7), layout="constrained")
-    for axes, (name, each) in zip(figure.subplots(-(-len(angles) // 2), 2).flat, angles.items(), strict=False):
-        axes.plot([0, 1], [0, 0], "--", color=GREY, lw=1)
-        for angle in np.radians(each):
-            axes.plot([0, np.cos(angle)], [0, np.sin(angle)], color=RED, lw=1.8)
-        axes.set_title(f"{name}: {np.mean(each):.0f}°", loc="left", fontsize=11, weight="bold")
-        axes.text(0, -0.05, "windows: " + ", ".join(f"{angle:.0f}°" for angle in each), va="top", fontsize=10)
-        axes.set(xlim=(-0.02, 1.05), ylim=(-0.15, 0.42), aspect="equal")
+def late(errors: dict[int, np.ndarray], radii: Sequence[float], K: int = 5) -> Figure:
+    """How the error of the gradient of single bytes falls with the number of steps and products [most + 1]; dashed, the
+    rule for their radii."""
+    figure = Figure(figsize=(6.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    colours = (GREEN, RED, BLUE)
+    for (byte, error), radius, colour in zip(errors.items(), radii, colours, strict=True):
+        count = np.arange(len(error))
+        axes.semilogy(count, radius ** (count + 1.0), "--", lw=1, color=colour, zorder=1)
+        axes.semilogy(count, error, "-", lw=2.2, color=colour)
+        falls = error[-1] < 1e-3
+        at, offset = (np.argmax(error < 1e-3), (6, 0)) if falls else (-6, (0, 8))
+        place = dict(xytext=offset, textcoords="offset points", color=colour, weight="bold")
+        axes.annotate(f"byte {byte}{chr(10) if falls else ': '}ρ = {radius:.2f}", (count[at], error[at]), **place)
+    axes.axvline(K, color=GREY, lw=1, ls=":")
+    axes.text(K + 0.15, 1.5e-5, "K = 5", color=GREY, va="bottom")
+    axes.set(xlabel="steps and products K (dashed: rule)", ylabel="relative error of the gradient")
+    axes.set(xlim=(0, len(error) - 1), ylim=(1e-5, 6), xticks=range(0, len(error), 5))
+    axes.set_title("Same radius, but byte 102 starts to fade late", loc="left", fontsize=12, weight="bold")
+    return figure
+
+
+@styled
+def turns(angles: dict[str, Sequence[float]], title: str, against: Sequence[str]) -> Figure:
+    """How far gradients point away from others, dashed and named by `against`, in degrees: a fan for each name, at the
+    true angles, with the first ray in its own colour."""
+    figure = Figure(figsize=(6.2, 4.5), layout="constrained")
+    panels = figure.subplots(-(-len(angles) // 2), 2).flat
+    for axes, (name, each), other in zip(panels, angles.items(), against, strict=False):
+        axes.plot([0, 1], [0, 0], "--", color=GREY, lw=1.2)
+        for number, angle in reversed(list(enumerate(np.radians(each)))):
+            colour, width = (RED, 2.4) if number == 0 else ("#8A8A8A", 1.4)
+            axes.plot([0, np.cos(angle)], [0, np.sin(angle)], color=colour, lw=width)
+        axes.set_title(name, loc="left", fontsize=11, weight="bold")
+        first, *others = (f"{angle:.0f}°" for angle in each)
+        axes.text(0, 0.47, f"window 1: {first}", va="center", fontsize=10.5, color=RED)
+        axes.text(0, 0.37, "others: " + ", ".join(others), va="center", fontsize=10.5, color=GREY)
+        axes.text(1, -0.03, other, va="top", ha="right", fontsize=9.5, color=GREY)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.13, 0.54), aspect="equal")
         axes.axis("off")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, weight="bold")
     return figure

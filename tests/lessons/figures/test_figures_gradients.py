@@ -21,11 +21,24 @@ def test_errors_fall_with_K_and_grow_with_the_scale():
         fixed_points.examine(*fixed_points.random_map(0.5, 3.0), K=5).gradient_error[-1],
         rtol=0.05,
     )
-    axes = figures.rule(found, (1, 5), dict(radius=[0.3], gradient_error=[0.02]), ([0.1, 0.2], [1e-4, 1e-3])).axes[0]
-    assert np.allclose(axes.lines[2].get_ydata(), found["fixed"][:, 4])
-    assert np.allclose(axes.lines[3].get_ydata(), found["radius"] ** 6), "the rule, dashed"
-    assert axes.lines[4].get_xydata().tolist() == [[0.3, 0.02]]
-    assert axes.lines[5].get_xydata().tolist() == [[0.1, 1e-4], [0.2, 1e-3]], "the tokens"
+
+
+def test_tokens_are_dots_beside_the_rule():
+    radii, errors = np.array([[0.1, 0.2], [0.4, 0.5]]), np.array([[1e-7, 1e-5], [0.01, 0.5]])
+    axes = figures.tokens(radii, errors, K=3, named=1).axes[0]
+    rule, *layers = axes.lines
+    assert np.allclose(rule.get_ydata(), rule.get_xdata() ** 4)
+    for line, radius, error in zip(layers, radii, errors, strict=True):
+        assert line.get_xydata().T.tolist() == [radius.tolist(), error.tolist()]
+    assert "byte 1" in [text.get_text() for text in axes.texts], "the worst of the last layer"
+
+
+def test_late_bytes_are_held_against_their_own_rule():
+    errors = {83: 0.5 ** np.arange(1, 12), 102: np.ones(11), 0: np.full(11, 0.7)}
+    axes = figures.late(errors, [0.5, 0.45, 0.8]).axes[0]
+    for i, (radius, error) in enumerate(zip([0.5, 0.45, 0.8], errors.values(), strict=True)):
+        assert np.allclose(axes.lines[2 * i].get_ydata(), radius ** np.arange(1, 12)), "the rule, dashed"
+        assert np.allclose(axes.lines[2 * i + 1].get_ydata(), error)
 
 
 def test_the_gradient_of_the_drive_is_autograds():
@@ -46,7 +59,9 @@ def test_the_series_falls_by_its_radius_and_runs_away_above_one():
 
 
 def test_turns_are_drawn_at_their_true_angles():
-    figure = figures.turns({"one": [30.0, 5.0], "other": [0.0, 10.0]})
+    figure = figures.turns({"one": [30.0, 5.0], "other": [0.0, 10.0]}, "a title", ["exact", "near"])
     ends = [line.get_xydata()[1] for line in figure.axes[0].lines[1:]]
-    assert np.allclose([np.degrees(np.arctan2(y, x)) for x, y in ends], [30, 5])
-    assert [axes.get_title("left") for axes in figure.axes] == ["one: 18°", "other: 5°"]
+    assert np.allclose([np.degrees(np.arctan2(y, x)) for x, y in ends], [5, 30]), "the first is drawn last, on top"
+    assert [axes.get_title("left") for axes in figure.axes] == ["one", "other"]
+    assert [axes.texts[0].get_text() for axes in figure.axes] == ["window 1: 30°", "window 1: 0°"]
+    assert [axes.texts[2].get_text() for axes in figure.axes] == ["exact", "near"]

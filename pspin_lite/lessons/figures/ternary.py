@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ...costs import Footprint
-from .diagram import INK, MINUS, PLUS
-from .style import BLUE, GREEN, GREY, PURPLE, RED, styled
+from .diagram import INK, MINUS, PLUS, tint
+from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, styled
 
 RANGE = 4.0  # how far histograms reach, in units of mean |w|
 BINS = np.linspace(-RANGE, RANGE, 81)
+TAILS = np.linspace(-10, 10, 101)  # bins of trained weights, which reach further
 ZERO = "#8A8A8A"  # darker than diagram.py's: it is text here too
 BECOMES = ((-1, MINUS, "becomes −s"), (0, ZERO, "becomes 0"), (1, PLUS, "becomes s"))
 KEYS = (*((f"■ {name}", colour) for _, colour, name in BECOMES), ("▲ −s, 0 and s", "black"))  # of the widget
@@ -29,7 +30,7 @@ Numbers = float | np.ndarray
 class Sample:
     """Weights whose rounding is asked for many thresholds: sorted once, then each answer is a look-up."""
 
-    def __init__(self, w: ArrayLike):
+    def __init__(self, w: ArrayLike, bins: np.ndarray = BINS):
         w = np.asarray(w, dtype=np.float64).ravel()
         w = w / np.abs(w).mean()
         size = np.sort(np.abs(w))
@@ -37,7 +38,7 @@ class Sample:
         self.square = (size**2).mean()
         above = np.append(np.cumsum(size[::-1])[::-1], 0.0)  # above[i]: sum of all from the i-th on
         self.above = above / len(size)
-        self.density = np.histogram(w, BINS)[0] / (len(w) * np.diff(BINS))
+        self.density = np.histogram(w, bins)[0] / (len(w) * np.diff(bins))
 
     def kept(self, threshold: Numbers) -> tuple[Numbers, Numbers]:
         """Share of weights above the threshold, and the sum of their magnitudes over the number of all weights."""
@@ -67,7 +68,11 @@ def entropy(zeros: float) -> float:
     return float(-(shares * np.log2(shares)).sum()) + 0.0
 
 
-PARTS = {"ternary MLP": BLUE, "embedding": "#8A8A8A", "state space": "#CFCFCF"}
+PARTS = {
+    "ternary MLP": GREEN,
+    "embedding": tint(PURPLE, 0.5),
+    "state space": tint(ORANGE, 0.5),
+}  # as in architecture.py
 
 
 @styled
@@ -92,7 +97,7 @@ def sizes(models: Mapping[str, Footprint]) -> tuple[Figure, dict[str, np.ndarray
     axes.set_yticks(places, names)
     axes.set(xlabel="MiB", xlim=(0, 180))
     axes.grid(axis="y", visible=False)
-    figure.text(0.02, 0.93, "Only the blue part shrinks by 8", fontsize=12, weight="bold")
+    figure.text(0.02, 0.93, "Only the green part shrinks by 8", fontsize=12, weight="bold")
     figure.legend(loc="lower center", ncols=3, fontsize=9.5, handlelength=1)
     return figure, shown
 
@@ -131,24 +136,76 @@ def race(errors: Mapping[str, Mapping[str, ArrayLike]]) -> tuple[Figure, dict[st
         axes.set(xlim=(0, 0.62), ylim=(-0.6, len(ways) - 0.4), xticks=[0, 0.2, 0.4, 0.6], xlabel="test error")
         axes.set_title(task, fontsize=10.5)
     figure.text(0.02, 0.93, "Rounding in training pays where few directions matter", fontsize=12, weight="bold")
-    figure.text(0.02, 0.86, "filled: scale mean |w|; hollow: fitted scale; a dot per seed", fontsize=9.5, color=GREY)
+    figure.text(0.02, 0.86, "filled: scale mean |w|; hollow: fitted scale; one dot per seed", fontsize=9.5, color=GREY)
     return figure, shown
 
 
 @styled
 def latent(dense: ArrayLike, hidden: ArrayLike) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Trained weights, in full precision and behind the rounding, in units of their mean magnitude."""
-    shown = {"full precision": Sample(dense).density, "hidden, trained with rounding": Sample(hidden).density}
-    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
+    """Trained weights, in full precision and behind the rounding, in units of their mean magnitude. Below, a tick for
+    each weight: tails are too thin for a density. Arrays: the densities, over TAILS."""
+    figure, shown = Figure(figsize=(7.0, 3.4), layout="constrained"), {}
     axes = figure.subplots()
-    for (name, density), colour in zip(shown.items(), WAYS, strict=True):
-        axes.stairs(density, BINS, color=colour, lw=1.8, label=name)
+    for i, (name, w) in enumerate({"full precision": dense, "hidden, trained with rounding": hidden}.items()):
+        w = np.asarray(w, dtype=np.float64).ravel()
+        shown[name] = Sample(w, TAILS).density
+        axes.stairs(shown[name], TAILS, color=WAYS[i], lw=1.8, label=name)
+        axes.plot(w / np.abs(w).mean(), [-0.09 - 0.1 * i] * len(w), "|", color=WAYS[i], ms=7, mew=0.8)
     for border in (-0.5, 0.5):
-        axes.axvline(border, color="black", ls=":", label="rounding threshold" if border < 0 else None)
-    axes.set(xlabel="weight / mean |w|", ylabel="density", xlim=(-RANGE, RANGE), ylim=(0, None))
+        axes.axvline(border, color="black", ls=":", lw=1, label="rounding threshold" if border < 0 else None)
+    axes.set(xlabel="weight / mean |w|", ylabel="density", xlim=(TAILS[0], TAILS[-1]), ylim=(-0.26, None))
+    axes.set(xticks=range(-8, 9, 2), yticks=[0, 0.5, 1])
+    axes.text(TAILS[-1], -0.14, "a tick per weight", color=GREY, fontsize=9, ha="right", va="center")
     _title(axes, "Hidden weights pile up at the rounding thresholds")
     axes.legend(fontsize=9.5)
     return figure, shown
+
+
+@styled
+def cost(bits: Mapping[str, ArrayLike], difference: float, margin: float) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Final bits per byte of two networks, a dot for each seed and a line at the mean; beside them the difference of
+    the first from the second, with its interval. Arrays: the dots."""
+    shown = {name: np.asarray(values) for name, values in bits.items()}
+    figure = Figure(figsize=(7.0, 2.3))
+    left, right = figure.add_axes((0.14, 0.26, 0.4, 0.46)), figure.add_axes((0.6, 0.26, 0.37, 0.46))
+    for y, colour, values in zip((1, 0), WAYS[::-1], shown.values(), strict=True):
+        left.plot([values.mean()] * 2, [y - 0.3, y + 0.3], color=GREY, lw=2)
+        left.plot(values, [y] * len(values), "o", color=colour, ms=7, alpha=0.8)
+    left.set_yticks((1, 0), list(shown))
+    left.set(ylim=(-0.6, 1.6), xlabel="bits per byte")
+    left.locator_params(axis="x", nbins=4)
+    right.axvline(0, color=GREY, ls="--", lw=1.2)
+    right.errorbar([difference], [0], xerr=[margin], fmt="o", color=INK, ms=7, lw=2, capsize=5)
+    right.text(0, 0.72, " no cost", color=GREY, fontsize=9.5, va="center")
+    wide = 1.25 * (abs(difference) + margin)
+    right.set(xlim=(-wide, wide), ylim=(-1, 1), yticks=[], xlabel="difference in bits per byte")
+    right.locator_params(axis="x", nbins=5)
+    left.set_title("three seeds each", fontsize=10.5)
+    right.set_title("{} minus {}, with interval".format(*shown), fontsize=10.5)
+    for axes in (left, right):
+        axes.grid(axis="y", visible=False)
+    figure.text(0.02, 0.9, "Three seeds detect no cost of rounding", fontsize=12, weight="bold")
+    return figure, shown
+
+
+@styled
+def growth(fresh: ArrayLike, trained: ArrayLike) -> tuple[Figure, np.ndarray]:
+    """The scale of each layer before and after training, an arrow each. Array: by which factor each has grown."""
+    fresh, trained = np.asarray(fresh), np.asarray(trained)
+    factors = trained / fresh
+    figure = Figure(figsize=(7.0, 2.5), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(fresh))[::-1]
+    for y, start, end, factor in zip(places, fresh, trained, factors, strict=True):
+        axes.annotate("", (end, y), (start, y), arrowprops=dict(arrowstyle="-|>", color=GREEN, lw=2.2, shrinkA=4))
+        axes.text(1.02 * end, y, f"× {factor:.1f}", va="center", fontsize=10)
+    axes.plot(fresh, places, "o", color=GREEN, mfc="white", ms=7)
+    axes.set_yticks(places, [f"layer {i + 1}" for i in range(len(fresh))])
+    axes.set(xlabel=r"scale $s$ of $W_{\mathrm{int}}$, fresh → trained", xlim=(0, 1.15 * trained.max()))
+    axes.set_ylim(-0.6, len(fresh) - 0.4)
+    axes.grid(axis="y", visible=False)
+    _title(axes, "Training raised the scale in every layer" if (factors > 1).all() else "The scale before and after")
+    return figure, factors
 
 
 def three_values(samples: Mapping[str, object]) -> Callable[..., tuple[Figure, dict[str, object]]]:

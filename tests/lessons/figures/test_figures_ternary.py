@@ -62,11 +62,33 @@ def test_entropy():
 
 
 def test_histogram_is_a_density(normal):
-    inside = (normal.abs() < draw.RANGE * normal.abs().mean()).double().mean().item()
-    _, shown = draw.latent(normal, 2 * normal)
+    inside = (normal.abs() < draw.TAILS[-1] * normal.abs().mean()).double().mean().item()
+    few = normal[:2000]
+    figure, shown = draw.latent(few, 2 * few)
     dense, hidden = shown.values()
-    assert (dense * np.diff(draw.BINS)).sum() == pytest.approx(inside, abs=1e-4)
+    assert (dense * np.diff(draw.TAILS)).sum() == pytest.approx(inside, abs=1e-4)
     assert np.allclose(dense, hidden), "units of mean |w|"
+    ticks = figure.axes[0].lines[0].get_xdata()
+    assert np.allclose(ticks, few / few.abs().mean(), atol=1e-5), "a tick per weight"
+
+
+def test_dots_are_the_runs_and_the_bar_is_the_interval():
+    figure, shown = draw.cost({"ternary": [2.0, 2.2], "unrounded": [2.1, 2.4]}, -0.15, 0.2)
+    left, right = figure.axes
+    assert [list(line.get_xdata()) for line in left.lines[1::2]] == [[2.0, 2.2], [2.1, 2.4]]
+    assert [line.get_xdata()[0] for line in left.lines[::2]] == pytest.approx([2.1, 2.25]), "means"
+    bar = right.collections[0].get_segments()[0]
+    assert list(bar[:, 0]) == pytest.approx([-0.35, 0.05])
+    assert right.get_title() == "ternary minus unrounded, with interval"
+    assert list(shown) == ["ternary", "unrounded"]
+
+
+def test_arrows_say_by_how_much_scales_have_grown():
+    figure, factors = draw.growth([0.5, 0.5], [1.0, 0.75])
+    assert list(factors) == [2.0, 1.5]
+    assert [text.get_text() for text in figure.axes[0].texts if text.get_text()] == ["× 2.0", "× 1.5"]
+    assert figure.axes[0].get_title("left") == "Training raised the scale in every layer"
+    assert draw.growth([1.0], [0.5])[0].axes[0].get_title("left") == "The scale before and after"
 
 
 def test_bars_have_the_sizes_of_the_footprint():

@@ -90,7 +90,7 @@ def leaks(
     right.legend(loc="upper right")
     right.grid(axis="x", visible=False)
     right.set_xticks(range(len(distances)), [str(n) for n in distances])
-    right.set(xlabel="years between two speeches", ylabel="passages shared, all pairs", ylim=(0, None))
+    right.set(xlabel="years between two speeches", ylabel="passages shared, in total", ylim=(0, None))
     return figure, {"shares": dict(shares), "shared": dict(shared)}
 
 
@@ -147,10 +147,13 @@ def buffers(places: Callable[[int], Sequence[int]], every: int = 5) -> Callable[
             axes.text(1.04 * half, 1.95 * half, "not read yet", color=RED, va="top")
         share = f"{100 * (order[:half] >= half).mean():.0f}"
         _title(axes, f"Buffer of {buffer:,}: the first half draws {share}% from the second half", 10)
-        axes.set(xlabel="place in the shuffled stream", ylabel="place in the stream")
+        axes.set(
+            xlabel=f"place in the shuffled stream (a dot for every {every}th document)", ylabel="place in the stream"
+        )
         axes.set_yticks(range(0, len(order) + 1, half))
         axes.set(xlim=(0, len(order)), ylim=(0, 1.1 * len(order)))
         moved = f"{np.abs(order - at).mean():,.0f} places"
-        return figure, {"highest of the first hundred": f"{order[:100].max():,}", "a document moves, on average": moved}
+        first = f"{order[:100].max() + 1:,}"
+        return figure, {"the first 100 out are from the first": first, "a document moves, on average": moved}
 
     return draw

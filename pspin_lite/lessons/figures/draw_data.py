@@ -94,34 +94,56 @@ def splits(
 
 
 @styled
-def restart(total: int, buffer: int, stop: int, delivered: int, twice: int) -> tuple[Figure, dict[str, int]]:
-    """Documents of a stream that passes through a buffer which gives out half of itself at a time: what they are at the
-    stop, and what the restart takes them for. delivered: by the restart; twice: documents that come out two times.
-    Returns how many are counted as done, skipped and lost."""
-    half = buffer // 2
-    skipped = stop % half  # given out since the buffer was last full
-    done = total - skipped - delivered
-    waiting = done + half - stop
-    out = stop + delivered - twice  # different documents that come out at all
-    shown = {"done": done, "skipped": skipped, "lost": total - out}
-    figure, axes = canvas(7.2, 3.9, f"The restart loses {shown['lost']} of {total:,} documents")
-    wide = 68 / total
-    unread = total - stop - waiting
-    stopped = (stop, "given out", BLUE), (waiting, "in the buffer", ORANGE), (unread, "not read yet", GREY)
-    restarted = (done, "taken as done", GREY), (skipped, "", BACKWARD), (delivered, "given out now", BLUE)
-    result = (out, f"come out, {twice} of them twice", BLUE), (shown["lost"], "never", BACKWARD)
-    rows = {
-        "At the stop, by status": stopped,
-        f"What the restart does with the {total:,}": restarted,
-        f"In the end: {stop} + {delivered} − {twice} = {out}": result,
+def restart(
+    before: Sequence[int], after: Sequence[int], total: int, done: int
+) -> tuple[Figure, dict[str, tuple[int, int]]]:
+    """Documents 0 to total - 1 of a stream that was stopped and taken up again, in three rows: out before the stop,
+    what the restart does with them, out in the end. A vertical slice is the same documents in every row.
+    before, after: the documents that came out then; done: how many, from the first on, the restart takes as done.
+    Returns, for these and for the others, how many came out before, after, twice and never."""
+    out, again = set(before), set(after)
+    sides = range(done), range(done, total)
+    counts = {
+        "before": tuple(len(out & set(side)) for side in sides),
+        "after": tuple(len(again & set(side)) for side in sides),
+        "twice": tuple(len(out & again & set(side)) for side in sides),
+        "never": tuple(len(set(side) - out - again) for side in sides),
     }
-    for y, (name, parts) in zip((25.5, 14, 2.5), rows.items(), strict=True):
-        label(axes, 2, y + 6.4, name, ha="left", size=10.5)
-        x = 2.0
-        for count, what, colour in parts:
-            axes.add_patch(Rectangle((x, y), count * wide, 4.6, fc=tint(colour, 0.4), ec=colour, lw=1.2))
-            if what:
-                label(axes, x + count * wide / 2, y + 2.3, f"{count} {what}")
-            x += count * wide
-    label(axes, 2 + (done + skipped / 2) * wide, 20.2, f"{skipped} skipped at random", BACKWARD, 9.5, ha="left")
-    return figure, shown
+    (early, late), (_, now), (_, twice), (waiting, never) = counts.values()
+    rest = total - done
+    skipped = rest - now
+    figure, axes = canvas(7.2, 4.1, f"The restart loses {waiting} + {never} of {total:,} documents")
+    wide, gap = 66.5 / total, 1.5
+
+    def bar(first: int, count: int, y: float, colour: str, text: str = "") -> float:
+        """Of `count` documents from place `first` of the picture on; returns the middle."""
+        x = 2 + first * wide + (gap if first >= done else 0)
+        axes.add_patch(Rectangle((x, y), count * wide, 4.4, fc=tint(colour, 0.4), ec=colour, lw=1.2))
+        label(axes, x + count * wide / 2, y + 2.2, text)
+        return x + count * wide / 2
+
+    label(axes, 2 + done * wide / 2, 36, f"the first {done} of the stream", GREY)
+    label(axes, 2 + gap + (done + rest / 2) * wide, 36, f"the other {rest}", GREY)
+    # The others: skipped and never out, then skipped but out before, then out twice, then out after the restart only
+    y = 25.6
+    label(axes, 2, y + 6.4, "at the stop", ha="left", size=10.5, weight="bold")
+    bar(0, early, y, BLUE, f"{early} out")
+    bar(early, waiting, y, ORANGE, f"{waiting} in buffer")
+    bar(done, never, y, GREY)
+    bar(done + never + late, rest - never - late, y, GREY, f"{rest - late} in the buffer or not read")
+    middle = bar(done + never, late, y, BLUE)
+    label(axes, middle, y + 6, f"{late} out", BLUE, 9.5)
+    y = 14.2
+    label(axes, 2, y + 6.4, "the restart", ha="left", size=10.5, weight="bold")
+    bar(0, done, y, GREY, "all taken as done")
+    middle = bar(done, skipped, y, BACKWARD)
+    bar(done + skipped, now, y, BLUE, f"{now} out")
+    label(axes, middle, y + 6, f"{skipped} skipped", BACKWARD, 9.5)
+    y = 2.8
+    label(axes, 2, y + 6.4, "in the end", ha="left", size=10.5, weight="bold")
+    bar(0, early, y, BLUE, f"{early} out")
+    bar(early, waiting, y, BACKWARD, f"{waiting} never")
+    middle = bar(done, never, y, BACKWARD)
+    bar(done + never, rest - never, y, BLUE, f"{rest - never} out, {twice} of them twice")
+    label(axes, middle, y + 6, f"{never} never", BACKWARD, 9.5)
+    return figure, counts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pspin_lite.lessons.figures import draw_data as draw
 
 
@@ -24,14 +26,22 @@ def test_torn_pairs_are_counted_and_drawn():
 
 
 def test_what_a_restart_loses_adds_up():
-    figure, shown = draw.restart(total=1200, buffer=500, stop=300, delivered=650, twice=21)
-    assert shown == {"done": 500, "skipped": 50, "lost": 271}
+    # Of 12 documents, the first 5 count as done; of the others, 6 to 8 are skipped
+    figure, counts = draw.restart(before=[0, 2, 3, 5, 6], after=[5, 9, 10, 11], total=12, done=5)
+    assert counts == {"before": (3, 2), "after": (0, 4), "twice": (0, 1), "never": (2, 2)}
     words = [text.get_text() for text in figure.axes[0].texts]
-    assert {
-        "300 given out",
-        "450 in the buffer",
-        "450 not read yet",
-        "500 taken as done",
-        "50 skipped at random",
-    } <= set(words)
-    assert {"In the end: 300 + 650 − 21 = 929", "929 come out, 21 of them twice", "271 never"} <= set(words)
+    assert "The restart loses 2 + 2 of 12 documents" in words
+    assert [word for word in words if " out" in word] == [
+        "3 out",
+        "2 out",
+        "4 out",
+        "3 out",
+        "5 out, 1 of them twice",
+    ]
+    assert {"2 in buffer", "5 in the buffer or not read", "3 skipped", "2 never"} <= set(words)
+    bars = [(bar.get_y(), bar.get_x(), bar.get_x() + bar.get_width()) for bar in figure.axes[0].patches]
+    rows = [[(left, right) for y, left, right in bars if y == row] for row in sorted({y for y, *_ in bars})]
+    ends = [(min(left for left, _ in row), max(right for _, right in row)) for row in rows]
+    assert ends == [pytest.approx((2, 70))] * 3, "all rows have all documents"
+    lost = [sorted(row)[1] for row in rows[::2]]
+    assert lost[0] == pytest.approx(lost[1]), "what was in the buffer is what never comes"

@@ -57,7 +57,7 @@ def test_a_larger_buffer_mixes_better():
     state = draw.buffers({1: list(range(1000)), 1000: [*range(500, 1000), *range(500)]}.get)
     figure, numbers = state(buffer=1)
     assert figure.axes[0].get_title(loc="left") == "Buffer of 1: the first half draws 0% from the second half"
-    assert list(numbers.values()) == ["99", "0 places"]
+    assert list(numbers.values()) == ["100", "0 places"]
     assert not figure.axes[0].patches, "which the live form could not draw"
     [quarter] = figure.axes[0].collections
     assert quarter.get_paths()[0].get_extents().extents.tolist() == [0, 500, 500, 1000]
@@ -68,4 +68,4 @@ def test_a_larger_buffer_mixes_better():
     assert line.get_xydata().tolist() == [[0, 1], [999, 1000]], "as far as the buffer sees"
     figure, numbers = state(buffer=1000)
     assert "draws 100%" in figure.axes[0].get_title(loc="left")
-    assert list(numbers.values()) == ["599", "500 places"]
+    assert list(numbers.values()) == ["600", "500 places"]

@@ -163,8 +163,8 @@ def test_a_live_slider_agrees_with_python(visit):
     page = visit("notebooks/05_attractor.html")
     box = page.locator(".pspin-live", has=page.locator("[data-control=kind]")).first
     box.locator("[data-control=K]").press("ArrowRight")
-    box.locator("[data-control=scale]").press("End")
-    _, numbers = explore_attractor.draw_two_spins(kind="agree", K=6, gamma=0.5, scale=8.0)
+    box.locator("[data-control=w]").press("End")
+    _, numbers = explore_attractor.draw_two_spins(kind="agree", K=6, gamma=0.5, w=8.0)
     for name, value in numbers.items():
         cell = box.locator(f'[data-name="{name}"]')
         if isinstance(value, str):

@@ -29,25 +29,35 @@ from ..fixed_points import (
 from .figures import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, SKY
 from .figures.live import LiveFigure, Panel
 
-SIZE = (7.4, 3.3)
+SIZE, TALL = (7.4, 3.3), (7.4, 3.8)  # inches; TALL has a legend beneath its panels
 LEFT, RIGHT = ((left, 0.17, 0.36, 0.69) for left in (0.09, 0.61))
+ABOVE = tuple((left, 0.28, 0.36, 0.6) for left in (0.09, 0.61))
 STEPS = dict(xlim=(0, SHOWN), xticks=(0, 5, 10, 15, 20))
 UNIT = dict(ylim=(-1, 1), yticks=(-1, 0, 1))
 DECADES = dict(ylim=(-9.2, 1), yticks=(-8, -6, -4, -2, 0), yticklabels=("1e-8", "1e-6", "1e-4", "0.01", "1"))
 SPINS = Panel(LEFT, "six spins of the first token", "step n", "y", **STEPS, **UNIT)
 PORTRAIT = Panel(
-    LEFT,
-    "green: the layer, purple: other starts",
+    ABOVE[0],
+    "paths from five starts",
     "spin 1",
     "spin 2",
     xlim=(-1, 1),
     xticks=(-1, 0, 1),
+    legend=(
+        ("━", "the layer's path", GREEN),
+        ("●", "start of another path", PURPLE),
+        ("━", "spin 1 unchanged", SKY),
+        ("━", "spin 2 unchanged", ORANGE),
+        ("●", "fixed point, attracts", "black"),
+        ("○", "fixed point, repels", "black"),
+    ),
     **UNIT,
 )
 RESIDUAL = Panel(RIGHT, "residual, one line per token", "step n", "relative change", **STEPS, **DECADES)
-PAIR = replace(RESIDUAL, title="residual of the green path")
+PAIR = replace(RESIDUAL, place=ABOVE[1], title="residual of the layer's path")
 CORNERS = ((-0.9, 0.9), (0.9, -0.9), (-0.9, -0.5), (0.5, 0.9))  # where other paths of a portrait start
 FEW = 0.01  # a residual that notebook 05 asks for
+STRONG = 2  # steps of another path that are drawn strongly; later ones are faint
 CELLS = 41  # points on each axis, between which nullclines are drawn
 
 
@@ -76,9 +86,9 @@ def beside(K: int) -> float:
     return K + 0.8 if K < SHOWN else K - 0.8
 
 
-def _common(panels: tuple[Panel, Panel], found: Examination, K: int) -> LiveFigure:
+def _common(panels: tuple[Panel, Panel], found: Examination, K: int, size: tuple[float, float] = SIZE) -> LiveFigure:
     """The second panel: residuals."""
-    figure = LiveFigure(SIZE, panels)
+    figure = LiveFigure(size, panels)
     for changes in _log(found.residual).T:
         figure.add_line(1, np.arange(1, SHOWN + 1), changes, BLUE, width=1.2, opacity=0.6)
     figure.add_line(1, [K, K], [-9, 1], GREY, width=1, dashes=True)
@@ -112,7 +122,9 @@ def portrait(figure: LiveFigure, panel: int, z: Tensor, w_int: Tensor, gamma: Te
         paths.append(step(paths[-1], z, w_int, gamma))
     paths = torch.stack(paths, 1).numpy()  # [5, K+1, 2], the layer's own first
     for path in paths[1:]:
-        figure.add_line(panel, *path.T, PURPLE, width=1, opacity=0.8)
+        figure.add_line(panel, *path.T, PURPLE, width=1, opacity=0.35)
+        figure.add_line(panel, *path[: STRONG + 1].T, PURPLE, width=1.5)
+        figure.add_line(panel, *path[:1].T, PURPLE, width=0, dot=2.6)
     figure.add_line(panel, *paths[0].T, GREEN, dot=1.8, width=1.5)
     points, radii = all_fixed_points(z, w_int, gamma)
     for point, attracts in zip(points, radii < 1, strict=True):
@@ -129,7 +141,7 @@ def numbers(found: Examination, K: int) -> dict[str, object]:
     }
 
 
-def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
+def draw_random(K: int, scale: float, gamma: float = 0.5) -> tuple[LiveFigure, dict[str, object]]:
     """32 random spins: six of the first token, and the residuals of all tokens."""
     z, w_int, damping = random_map(gamma, scale)
     found = examine(z, w_int, damping, K)
@@ -145,11 +157,11 @@ def draw_random(K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[st
     return figure, numbers(found, K) | {"tokens that settle": f"{found.settles.sum()} of {len(found.settles)}"}
 
 
-def draw_two_spins(kind: str, K: int, gamma: float, scale: float) -> tuple[LiveFigure, dict[str, object]]:
-    """Two spins: phase portrait and residuals."""
-    z, w_int, damping = two_spins(kind, gamma, scale)
+def draw_two_spins(kind: str, K: int, gamma: float, w: float) -> tuple[LiveFigure, dict[str, object]]:
+    """Two spins, coupled with strength w: phase portrait and residuals."""
+    z, w_int, damping = two_spins(kind, gamma, w)
     found = examine(z, w_int, damping, K)
-    figure = _common((PORTRAIT, PAIR), found, K)
+    figure = _common((PORTRAIT, PAIR), found, K, TALL)
     shown = portrait(figure, 0, z, w_int, damping, K)
     settled = settled_paths(z, w_int, damping)
     return figure, {

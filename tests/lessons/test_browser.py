@@ -182,15 +182,15 @@ def move(slider, key: str, times: int = 1) -> float:
 
 def random_map(page) -> None:
     box = page.locator(".attractor-random")
-    K, gamma, scale = (box.get_by_role("slider").nth(i) for i in range(3))
-    now = dict(K=5, gamma=0.5, scale=2.0)
+    K, scale = (box.get_by_role("slider").nth(i) for i in range(2))
+    now = dict(K=5, scale=2.0)
     expect_numbers(box, explore.draw_random(**now)[1])
     seen, picture = [box.locator('[data-name="residual at K"]').inner_text()], box.locator("svg").inner_html()
     for slider, name, key, times, value in (
         (K, "K", "ArrowRight", 1, 10),
-        (gamma, "gamma", "ArrowLeft", 1, 0.25),
+        (scale, "scale", "ArrowRight", 2, 2.5),
         (K, "K", "End", 1, 20),
-        (gamma, "gamma", "End", 1, 0.5),
+        (scale, "scale", "ArrowLeft", 1, 2.25),
         (scale, "scale", "End", 1, 6.0),
     ):
         move(slider, key, times)
@@ -205,7 +205,7 @@ def random_map(page) -> None:
 def two_spins(page) -> None:
     box = page.locator(".attractor-two")
     K, gamma, _ = (box.get_by_role("slider").nth(i) for i in range(3))
-    now = dict(kind="agree", K=5, gamma=0.5, scale=4.0)
+    now = dict(kind="agree", K=5, gamma=0.5, w=4.0)
     expect_numbers(box, explore.draw_two_spins(**now)[1])
     now["kind"] = "frustrated"
     box.get_by_role("combobox").select_option(now["kind"])

@@ -57,7 +57,7 @@ def test_layer_of_any_model(form, tmp_path, monkeypatch):
 DRAWN = {
     "random": (ea.draw_random, dict(K=5, gamma=0.5, scale=3.0)),
     "wild": (ea.draw_random, dict(K=0, gamma=0.5, scale=8.0)),
-    "two": (ea.draw_two_spins, dict(kind="agree", K=5, gamma=0.5, scale=4.0)),
+    "two": (ea.draw_two_spins, dict(kind="agree", K=5, gamma=0.5, w=4.0)),
 }
 
 
@@ -120,24 +120,26 @@ def test_a_redraw_draws_no_axes(monkeypatch):
 
 
 def test_what_notebook_05_answers_about_its_sliders():
-    def two(kind, gamma, scale):
-        return ea.draw_two_spins(kind, 5, gamma, scale)[1]
+    def two(kind, gamma, w):
+        return ea.draw_two_spins(kind, 5, gamma, w)[1]
 
-    counts = [two("agree", 0.5, scale)["fixed points"] for scale in (3.1, 3.2)]
+    counts = [two("agree", 0.5, w)["fixed points"] for w in (3.1, 3.2)]
     assert counts == ["1, 1 attract", "3, 2 attract"]
     assert two("alone", -0.5, 4.0)["fixed points"] == "1, 0 attract"
-    below, above = (two("frustrated", 0.5, scale) for scale in (2.2, 2.3))
+    below, above = (two("frustrated", 0.5, w) for w in (2.2, 2.3))
     assert below["spectral radius"] < 1 < above["spectral radius"]
     verdicts = [fixed_points.examine(*fixed_points.two_spins("frustrated", 0.5, s), K=5).verdict for s in (2.2, 2.3)]
     assert verdicts == [fixed_points.SLOW, fixed_points.OSCILLATES]
     stuck = two("agree", -0.5, 8.0)
     assert (stuck["fixed points"], stuck["layer settles"]) == ("3, 2 attract", "no")
+    assert round(stuck["spectral radius"], 2) == 0.01
     assert two("agree", 0.5, 4.0)["paths that settle"] == "3 of 5"
     frustrated = fixed_points.two_spins("frustrated", 0.5, 4.0)
     late, half, later = (attractor.unrolled(*frustrated, K) for K in (400, 402, 404))
     assert torch.allclose(later, late), "back after four steps"
     assert not torch.allclose(half, late, atol=0.1), "and not after two"
-    below, above = (ea.draw_random(5, 0.5, scale)[1] for scale in (2.0, 3.0))
-    assert below["residual at K"] < 0.01 <= above["residual at K"]
-    assert round(above["spectral radius"], 2) == 0.57
-    assert above == pytest.approx(ea.draw_random(5, 0.25, 6.0)[1]), "only the product counts"
+    for K, scale, radius in ((5, 2.5, 0.47), (20, 4.5, 0.89)):
+        below, above = (ea.draw_random(K, each)[1] for each in (scale - 0.25, scale))
+        assert below["residual at K"] < 0.01 <= above["residual at K"]
+        assert round(above["spectral radius"], 2) == radius
+    assert ea.draw_random(5, 3.0)[1] == pytest.approx(ea.draw_random(5, 6.0, 0.25)[1]), "only the product counts"

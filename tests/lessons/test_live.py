@@ -48,7 +48,7 @@ def explorers() -> dict[str, widgets.Explorer]:
             kind=ipw.Dropdown(options=list(fixed_points.KINDS)),
             K=ipw.IntSlider(5, 0, 20),
             gamma=ipw.FloatSlider(0.5, min=-0.5, max=0.5, step=0.05),
-            scale=ipw.FloatSlider(4, min=0, max=8, step=0.1),
+            w=ipw.FloatSlider(4, min=0, max=8, step=0.1),
         ),
         decay=widgets.Explorer(
             state_space.decay_and_chunks,
@@ -178,7 +178,7 @@ def expect_numbers(page, name: str, numbers: dict[str, object]) -> None:
 MOVES = [  # explorer, control, keys, the value it then has
     ("two", "K", ["ArrowRight"] * 6, 11),
     ("two", "gamma", ["ArrowLeft"] * 4, 0.3),
-    ("two", "scale", ["End"], 8.0),
+    ("two", "w", ["End"], 8.0),
     ("two", "kind", ["ArrowDown"], "frustrated"),
     ("two", "gamma", ["Home"], -0.5),
     ("decay", "decay", ["End"], 1.0),

@@ -135,9 +135,13 @@ def regimes(scales: np.ndarray, gamma: float = 0.5) -> tuple[Figure, dict[str, n
     axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     axes.axhline(1, color=GREY, lw=1)
     axes.plot(scales, shown["bound"], color=ORANGE, lw=2)
-    axes.plot(scales, shown["radius"], color=BLUE, lw=2)
+    fine = np.linspace(scales[0], scales[-1], 1001)
+    radius = np.interp(fine, scales, shown["radius"])
+    for repels, dashes in ((False, "-"), (True, (0, (3, 1.5)))):
+        axes.plot(fine, np.where((radius > 1) == repels, radius, np.nan), color=BLUE, lw=2, ls=dashes)
     axes.text(2.55, 2.62, "Lipschitz bound:\nworst case", color=ORANGE, ha="right", va="center")
     axes.text(4.9, 1.28, "largest spectral radius:\nnear the fixed point", color=BLUE, ha="right", va="bottom")
+    axes.text(6.2, 0.9, "dashed: this fixed\npoint repels", color=BLUE, va="top")
     axes.set(ylabel="factor per step", ylim=(0, 3), xlim=(scales[0], scales[-1]))
     below.plot(scales, 100 * shown["settles"], color=GREEN, lw=2)
     below.set(xlabel="scale of the couplings", ylabel="tokens that\nsettle, %", ylim=(0, 105), yticks=[0, 50, 100])
@@ -171,6 +175,38 @@ def tokens(changes: np.ndarray, K: int, settled: float) -> tuple[Figure, np.ndar
     title = f"When the layer stops, {count} of {len(needed)} tokens {verb} settled"
     axes.set_title(title, loc="left", fontsize=12, weight="bold")
     return figure, needed
+
+
+@styled
+def rule(error: np.ndarray, rule: np.ndarray) -> tuple[Figure, np.ndarray]:
+    """The error that each token has left, [tokens], over what the rule of thumb says; the first token by name.
+
+    Array: which of them are within a factor of two, [tokens]."""
+    figure = Figure(figsize=(5.6, 4.2), layout="constrained")
+    axes, ends = figure.subplots(), np.array([1e-5, 1])
+    axes.fill_between(ends, ends / 2, ends * 2, color=GREY, alpha=0.2, lw=0)
+    axes.plot(ends, ends, color=GREY, lw=1)
+    axes.loglog(rule[1:], error[1:], "o", color=BLUE, ms=5, alpha=0.6, mew=0)
+    axes.loglog(rule[:1], error[:1], "o", color=RED, ms=7)
+    axes.annotate(
+        "first byte",
+        (rule[0], error[0]),
+        (-8, 0),
+        textcoords="offset points",
+        color=RED,
+        ha="right",
+        va="center",
+    )
+    axes.text(0.3, 0.015, "grey: within\na factor of two", color=GREY, ha="center", va="center", fontsize=9.5)
+    ticks, names = [1e-4, 1e-3, 1e-2, 0.1, 1], ["0.01%", "0.1%", "1%", "10%", "100%"]
+    axes.set_xticks([1e-5, *ticks], ["0.001%", *names])
+    axes.set_yticks(ticks, names)
+    axes.minorticks_off()
+    axes.set(xlim=ends, ylim=(1e-4, 1), xlabel=r"the rule: $\rho^6$", ylabel="error left after 5 steps")
+    close = np.maximum(error / rule, rule / error) <= 2
+    above = int((error > 2 * rule).sum())
+    _headline(figure, f"{close.sum()} of {len(close)} tokens follow the rule, {above} lie above it")
+    return figure, close
 
 
 PARTS = {"mean |γ|": PURPLE, "pattern, norm of the codes": BLUE, "scale s": SKY}
@@ -211,5 +247,5 @@ def growth(parts: np.ndarray, bound: np.ndarray) -> Figure:
     axes.set_yticks(range(len(bound)))
     axes.grid(axis="y", visible=False)
     figure.legend(loc="outside lower center", ncols=4, fontsize=9.5, handlelength=1)
-    _headline(figure, f"γ grew most; the codes' pattern gave at most a factor of {parts[:, 1].max():.1f}")
+    _headline(figure, "γ grew most, but pattern and scale were needed to pass 1")
     return figure

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from .style import styled
 
 POINTS = 72  # to the inch, in SVG files of matplotlib
+MARKS = {"━": dict(lw=1.8), "●": dict(ls="", marker="o"), "○": dict(ls="", marker="o", mfc="white")}
 
 
 class Passage(str):
@@ -50,6 +52,7 @@ class Panel:
     xticks: tuple[float, ...]
     yticks: tuple[float, ...]
     yticklabels: tuple[str, ...] | None = None
+    legend: tuple[tuple[str, str, str], ...] = ()  # (mark, text, colour); a mark is one of MARKS
 
 
 @dataclass
@@ -157,6 +160,10 @@ def _axes(size, panels) -> tuple[Figure, list]:
         axes.set_ylabel(p.ylabel, labelpad=4)
         axes.set_title(p.title, fontsize=11)
         axes_of_panels.append(axes)
+    named = [entry for p in panels for entry in p.legend]
+    if named:
+        handles = [Line2D([], [], color=colour, label=text, **MARKS[mark]) for mark, text, colour in named]
+        figure.legend(handles=handles, loc="lower center", ncols=3, fontsize=9.5, borderaxespad=0.2)
     return figure, axes_of_panels
 
 

@@ -119,6 +119,7 @@ def two_spins() -> dict[str, object]:
         grid=_default(explore_attractor.all_fixed_points, "grid"),
         cells=explore_attractor.CELLS,
         corners=explore_attractor.CORNERS,
+        strong=explore_attractor.STRONG,
     )
 
 

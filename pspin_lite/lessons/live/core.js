@@ -77,8 +77,8 @@ window.pspinLive ||= (() => {
     const y = value => TOP + HIGH * (1 - inside(share(value, ylim)));
     if (panel.legend?.length) {
       const legend = add(box, "div", { class: "pspin-legend" });
-      for (const { text, colour, dashes: broken } of panel.legend)
-        add(legend, "span", { style: `color: ${ink(colour, grey)}` }, `${broken ? "╍" : "━"} ${text}`);
+      for (const { text, colour, mark, dashes: broken } of panel.legend)
+        add(legend, "span", { style: `color: ${ink(colour, grey)}` }, `${mark ?? (broken ? "╍" : "━")} ${text}`);
     }
     const svg = add(box, "svg", { viewBox: `0 0 ${size} ${TOP + HIGH + BOTTOM}` });
     svg.style.flex = `${size} 1 ${0.7 * size}px`;

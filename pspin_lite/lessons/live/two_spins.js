@@ -1,8 +1,8 @@
 // Two spins: phase portrait and residuals. The formulas of fixed_points.py and explore_attractor.py; gates
 // have no couplings here, so they are constants. Vectors are [a, b], matrices [[a, b], [c, d]].
-pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
+pspinLive.forms.twoSpins ??= ({ kind, K, gamma, w: strength }, spec) => {
   const { shown: SHOWN, limit, settled: SETTLED, grid } = spec;
-  const coupling = spec.kinds[kind].map(row => row.map(code => code * scale * gamma));
+  const coupling = spec.kinds[kind].map(row => row.map(code => code * strength * gamma));
   const open = spec.drive.slice(2).map(g => 1 / (1 + Math.exp(-g))); // sigmoid(G)
   const sub = (a, b) => [a[0] - b[0], a[1] - b[1]];
   const largest = a => Math.max(Math.abs(a[0]), Math.abs(a[1])); // NaN stays NaN
@@ -77,7 +77,11 @@ pspinLive.forms.twoSpins ??= ({ kind, K, gamma, scale }, spec) => {
   });
   const follow = y => count(K).reduce(way => [...way, step(way.at(-1))], [y]);
   const draws = (way, colour, how) => draw(0, way.map(y => y[0]), way.map(y => y[1]), colour, how);
-  spec.corners.forEach(corner => draws(follow(corner), purple, { width: 1, opacity: 0.8 }));
+  for (const way of spec.corners.map(follow)) { // early steps are strong, later ones faint
+    draws(way, purple, { width: 1, opacity: 0.35 });
+    draws(way.slice(0, spec.strong + 1), purple, { width: 1.5 });
+    draws(way.slice(0, 1), purple, { width: 0, dot: 2.6 });
+  }
   draws(follow(start), green, { dot: 1.8, width: 1.5 });
   points.forEach(({ y, attracts }) => draws([y], "black", { width: 0, dot: 3.5, filled: attracts }));
   draw(1, count(SHOWN).map(k => k + 1), log(residual), blue, { width: 1.2 });

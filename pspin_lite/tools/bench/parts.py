@@ -150,7 +150,7 @@ def widgets(quick: bool) -> None:
     """A move of a slider, from its value to SVG text, against the same picture by matplotlib alone."""
     drawn = {
         "random spins": lambda: explore_attractor.draw_random(K=5, gamma=0.5, scale=3.0)[0],
-        "two spins": lambda: explore_attractor.draw_two_spins(kind="agree", K=5, gamma=0.5, scale=4.0)[0],
+        "two spins": lambda: explore_attractor.draw_two_spins(kind="agree", K=5, gamma=0.5, w=4.0)[0],
     }
     rows = [["", "ms", "share of matplotlib's"]]
     for name, draw in drawn.items():

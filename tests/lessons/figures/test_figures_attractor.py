@@ -36,6 +36,8 @@ def test_regimes():
     assert found["settles"].tolist()[:2] == [1, 1]
     assert found["settles"][2] < 1
     assert np.allclose(figure.axes[1].lines[0].get_ydata(), 100 * found["settles"])
+    solid, dashed = (line.get_ydata() for line in figure.axes[0].lines[-2:])
+    assert np.nanmax(solid) <= 1 < np.nanmin(dashed), "dashed where the fixed point repels"
 
 
 def test_tokens_settle_when_their_change_falls_below_the_line():
@@ -44,6 +46,12 @@ def test_tokens_settle_when_their_change_falls_below_the_line():
     assert needed.tolist() == [5, 3, 3]
     assert "2 of 3 tokens have settled" in figure.axes[0].get_title("left")
     assert any("first byte, 5 steps" in text.get_text() for text in figure.axes[0].texts)
+
+
+def test_the_rule_of_thumb_is_judged_token_by_token():
+    figure, close = figures.rule(np.array([0.5, 0.1, 0.03, 0.004]), np.array([0.2, 0.1, 0.01, 0.007]))
+    assert close.tolist() == [False, True, False, True]
+    assert "2 of 4 tokens follow the rule, 2 lie above it" in figure.get_suptitle()
 
 
 def test_what_notebook_05_says_about_the_last_layer_of_the_shipped_model():
@@ -57,6 +65,13 @@ def test_what_notebook_05_says_about_the_last_layer_of_the_shipped_model():
     _, needed = figures.tokens(torch.stack(changes).numpy(), K=5, settled=1e-3)
     assert (needed[0], needed[1:].min(), needed[1:].max(), (needed <= 5).sum()) == (37, 5, 14, 1)
     assert (figures.tokens(torch.stack(changes).numpy(), K=5, settled=1e-2)[1] <= 5).sum() == 23
+    five, rest = (attractor.unrolled(*last, K) for K in (5, 200))
+    error = (five - rest).norm(dim=-1) / rest.norm(dim=-1)
+    rho = fixed_points.spectral_radius(rest, *last)
+    _, close = figures.rule(error.numpy(), (rho**6).numpy())
+    assert (close.sum(), (error > 2 * rho**6).sum()) == (34, 26)
+    assert rho.min() ** 6 > 1e-5, "no token is outside the picture"
+    assert error.min() > 1e-4
 
 
 def test_parts_of_the_bound_are_laid_end_to_end():

@@ -13,25 +13,6 @@ from ...training import recipe
 from . import Exercise, expect
 
 
-def learning_rate(step: int, steps: int, lr: float, warmup: int, cooldown: int, ratio: float) -> float:
-    """Linear warm-up, plateau, cosine down to lr * ratio at the last step; steps are counted from 0."""
-    if step < warmup:
-        return lr * (step + 1) / warmup
-    if step < steps - cooldown:
-        return lr
-    progress = (step + 1 - (steps - cooldown)) / cooldown
-    return lr * (ratio + (1 - ratio) * (1 + math.cos(math.pi * progress)) / 2)
-
-
-def grade_rate(answer) -> None:
-    expect("the last step's rate", answer(99, 100, 1.0, 10, 20, 0.1), 0.1)
-    expect("the rate half way down the cosine", answer(89, 100, 1.0, 10, 20, 0.1), 0.55)
-    cfg = config.preset("byte-paper")
-    for step in (0, 249, 499, 500, 6999, 7000, 7499, 7998, 7999):
-        result = answer(step, cfg.steps, cfg.lr, cfg.warmup, cfg.cooldown, cfg.min_ratio)
-        expect(f"the paper's rate at step {step}", result, recipe.learning_rate(cfg, step))
-
-
 def clip(gradients: list, max_norm: float) -> list:
     """All gradients times the same number, so that together they have at most the norm `max_norm`."""
     norm = math.sqrt(sum(g.square().sum().item() for g in gradients))
@@ -57,6 +38,25 @@ def grade_clip(answer) -> None:
     compare("three tensors", several, 0.5, [g * 0.5 / norm for g in several])
 
 
+def learning_rate(step: int, steps: int, lr: float, warmup: int, cooldown: int, ratio: float) -> float:
+    """Linear warm-up, plateau, cosine down to lr * ratio at the last step; steps are counted from 0."""
+    if step < warmup:
+        return lr * (step + 1) / warmup
+    if step < steps - cooldown:
+        return lr
+    progress = (step + 1 - (steps - cooldown)) / cooldown
+    return lr * (ratio + (1 - ratio) * (1 + math.cos(math.pi * progress)) / 2)
+
+
+def grade_rate(answer) -> None:
+    expect("the last step's rate", answer(99, 100, 1.0, 10, 20, 0.1), 0.1)
+    expect("the rate half way down the cosine", answer(89, 100, 1.0, 10, 20, 0.1), 0.55)
+    cfg = config.preset("byte-paper")
+    for step in (0, 249, 499, 500, 6999, 7000, 7499, 7998, 7999):
+        result = answer(step, cfg.steps, cfg.lr, cfg.warmup, cfg.cooldown, cfg.min_ratio)
+        expect(f"the paper's rate at step {step}", result, recipe.learning_rate(cfg, step))
+
+
 def order_one(seen: bytes, text: bytes) -> float:
     """Bits per byte of text[1:], each byte predicted from the one before, with counts of pairs in `seen` plus one."""
     counts = np.ones((256, 256))
@@ -78,14 +78,14 @@ def grade_order_one(answer) -> None:
 
 EXERCISES = {
     "10.1": Exercise(
-        grade_rate,
-        learning_rate,
-        "Three cases. In the last, progress runs from 1/cooldown to 1, and (1 + cos(pi * progress)) / 2 from 1 to 0.",
-    ),
-    "10.2": Exercise(
         grade_clip,
         clip,
         "One norm for all: the root of the sum of all squares. Multiply by max_norm / norm only where that is below 1.",
+    ),
+    "10.2": Exercise(
+        grade_rate,
+        learning_rate,
+        "Three cases. In the last, progress runs from 1/cooldown to 1, and (1 + cos(pi * progress)) / 2 from 1 to 0.",
     ),
     "10.3": Exercise(
         grade_order_one,

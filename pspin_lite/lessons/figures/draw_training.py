@@ -34,7 +34,7 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
 
     top, low, high = 33, 24.5, 6.5
     d.box(axes, 2, top, 13, high, f"one sequence\n{cfg.context + 1} bytes", d.ZERO)
-    d.box(axes, 21.5, top, 21, high, f"network\nactivations {mib['activations']:.1f} MiB", GREY)
+    d.box(axes, 21.5, top, 21, high, f"network, {cfg.layers} layers\nactivations {mib['activations']:.1f} MiB", GREY)
     d.box(axes, 49, top, 20.5, high, "loss\none number", GREY)
     d.box(axes, 49, low - 1, 20.5, high, f"gradient, clipped\n{mib['gradients']:.1f} MiB", d.BACKWARD)
     d.box(axes, 21.5, low - 1, 21, high, f"AdamW: two means\n{mib['moments']:.1f} MiB", d.STATE)

@@ -116,7 +116,7 @@ def jitter(
     figure = Figure(figsize=(7.6, 4.4), layout="constrained")
     rows, steps = figure.subplots(1 + len(judges), 1, sharex=True, sharey=True), first + np.arange(len(raw))
     shares = {name: float(np.corrcoef(raw, bits)[0, 1] ** 2) for name, bits in judges.items()}
-    headline(figure, "The jumps come from the text: every model finds the same sequences hard")
+    headline(figure, "Model and counts find nearly the same sequences hard")
     titles = ["the loss in training", *(f"{name}: {share:.0%} of the variance above" for name, share in shares.items())]
     for axes, title, bits, colour in zip(rows, titles, [raw, *judges.values()], (GREY, BLUE, GREEN), strict=False):
         for place in np.argsort(raw)[-peaks:]:
@@ -169,7 +169,8 @@ def surprise(raw: bytes, bits: Sequence[float], wide: int) -> tuple[Figure, np.n
                   color="white" if dark else "black")  # fmt: skip
     axes.axis("off")
     axes.set_title("It hesitates where a word begins, then finishes it easily", **TITLE)
-    figure.colorbar(image, ax=axes, label="bits", ticks=[0, 2, 4, 6, 8], pad=0.01)
+    bar = figure.colorbar(image, ax=axes, label="bits", ticks=[0, 2, 4, 6, 8], pad=0.01)
+    bar.ax.set_yticklabels(["0", "2", "4", "6", "≥ 8"])
     return figure, grid
 
 
@@ -185,6 +186,9 @@ def memory(
     left.text(1, whole - 0.1, f"these bytes with the\nwhole window: {whole:.2f}", color=GREY, va="top", fontsize=9.5)
     left.semilogx(list(by_length), list(by_length.values()), "o-", color=RED)
     enough = next(length for length, bits in by_length.items() if bits < 1.01 * whole)
+    left.plot([enough], [by_length[enough]], "o", color="black", fillstyle="none", ms=11, mew=1.5)
+    left.annotate(f"{enough} bytes", (enough, by_length[enough]), (1, 11), textcoords="offset points", ha="left",
+                  fontsize=9.5, weight="bold")  # fmt: skip
     left.set_title(f"{enough} bytes are nearly enough", **TITLE)
     left.set(xlabel="bytes that the prediction may see (log scale)", ylabel="bits per byte", ylim=(0, None))
     for (name, shares), colour in zip(kept.items(), (GREY, BLUE), strict=False):

@@ -20,6 +20,7 @@ def test_a_step_keeps_what_the_costs_say():
     assert shown["weights"] * 2**20 == 4 * ps.footprint(cfg).params
     assert shown["moments"] == 2 * shown["weights"] == 2 * shown["gradients"]
     assert f"weights\n{shown['weights']:.1f} MiB" in texts(figure)
+    assert f"network, 4 layers\nactivations {shown['activations']:.1f} MiB" in texts(figure)
     assert shown["rates"][[0, 499, 6999]] == pytest.approx([cfg.lr / 500, cfg.lr, cfg.lr])
     assert shown["rates"][-1] == pytest.approx(0.1 * cfg.lr)
     assert {"warm-up", "plateau", "cosine", "500 steps", "6,500 steps", "1,000 steps"} <= set(texts(figure))

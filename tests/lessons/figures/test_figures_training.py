@@ -59,12 +59,13 @@ def test_surprise():
     assert grid[0].tolist() == [1, 2, 3]
     assert np.isnan(grid[1, 2])
     assert [text.get_text() for text in figure.axes[0].texts] == ["a", "b", "↵", "c", "·"]
+    assert figure.axes[1].get_yticklabels()[-1].get_text() == "≥ 8", "what is cut off"
 
 
 def test_memory():
     kept = {"fresh": [0.5, 0.1, 0.0], "trained": [0.6, 0.2, 0.03]}
     figure, shown = draw.memory({1: 4.5, 4: 3.51, 8: 3.5}, 3.5, [1, 2, 8], kept)
-    assert data(figure.axes[0]) == [[3.5, 3.5], [4.5, 3.51, 3.5]]
+    assert data(figure.axes[0]) == [[3.5, 3.5], [4.5, 3.51, 3.5], [3.51]], "and a ring where it is enough"
     assert (shown["enough"], shown["last"]) == (4, 0.03), "within one per cent; the trained network's"
     assert data(figure.axes[1]) == [pytest.approx([50, 10, 0]), pytest.approx([60, 20, 3])]
     titles = [axes.get_title(loc="left") for axes in figure.axes]

@@ -27,7 +27,7 @@ LABELS = {  # of models, where they are not their names
     "byte-paper": "the byte model",
 }
 GOAL = 512  # MiB, of the widget's task
-MOST = 12_000  # the end of a logarithmic axis, with room for a number
+MOST = 1_900  # the end of an axis in MiB or million flops, with room for a number
 WORK = {"state_space": ORANGE, "attractor": GREEN, "head": PURPLE}
 
 
@@ -65,7 +65,7 @@ def stream(sizes: np.ndarray, pieces: np.ndarray) -> tuple[Figure, dict[str, np.
 
 @styled
 def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict[str, dict[str, float]]]:
-    """Per cent of the flops of a forward pass by part, one bar per model; the first takes so many steps."""
+    """Percentages of the flops of a forward pass by part, one bar per model; the first takes so many steps."""
     shown = {name: {part: 100 * getattr(cost, part) / cost.total for part in WORK} for name, cost in costs.items()}
     figure = Figure(figsize=(7.4, 1.3 + 0.55 * len(shown)), layout="constrained")
     axes = figure.subplots()
@@ -93,7 +93,7 @@ def shares(costs: Mapping[str, Cost], steps: str = "five") -> tuple[Figure, dict
     figure.suptitle(
         f"With {steps} steps, the {largest} does most of the computation", fontsize=12, weight="bold", x=0.02, ha="left"
     )
-    axes.set(xlabel="per cent of the flops of a forward pass", xlim=(0, 112), xticks=range(0, 101, 20))
+    axes.set(xlabel="% of the flops of a forward pass", xlim=(0, 112), xticks=range(0, 101, 20))
     figure.legend(loc="outside lower center", ncols=3)
     return figure, shown
 
@@ -107,8 +107,8 @@ def training(
 ) -> tuple[Figure, dict[str, dict[str, float]]]:
     """MiB at the peak of a training step, by kind, one bar per model; a black mark is the file it is deployed in.
     step: bytes of the weights, of the activations, of the rounded copies, and what rises above weights and moments.
-    files: MiB. tokens: of a sequence. measured: the models whose step was; the others are estimated. The title compares
-    the second model with the first."""
+    files: MiB. tokens: of a sequence. measured: the models of which some was; the others are estimated. The title
+    compares the second model with the first."""
     memory = {
         name: dict(zip(MEMORY, (w / MB, 2 * w / MB, a / MB, r / MB, (rise - a - r) / MB), strict=True))
         for name, (w, a, r, rise) in step.items()
@@ -126,7 +126,7 @@ def training(
                     middle = mark / 2 if mark > size / 2 else (mark + size) / 2
                 axes.text(middle, y, f"{size:,.0f}", ha="center", va="center", fontsize=9, color=ink)
             left += size
-        how = "measured" if name in measured else "estimated"
+        how = "partly measured" if name in measured else "estimated"
         axes.text(left + 15, y, f"{left:,.0f}\n{how}", va="center", fontsize=10)
         axes.plot([files[name]] * 2, [y - 0.58, y + 0.3], color="black", lw=2.5, label=None if y else "the file")
         axes.text(files[name] + 10, y - 0.41, f"file {files[name]:.0f}", fontsize=9, weight="bold")
@@ -146,43 +146,40 @@ def training(
 
 
 def budgets(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
-    """The widget of notebook 08: MiB and flops of a network with another context, width, number of spins and steps;
-    a pale dot where `cfg` itself is, a mark at 512 MiB."""
+    """The widget of notebook 08: MiB and flops of a network with another context, width, number of spins and steps; a
+    pale bar where `cfg` itself is, a mark at 512 MiB."""
 
     def measure(one: PSpinConfig) -> tuple[dict[str, float], dict[str, float]]:
         table, work = footprint(one), flops(one)
         memory = {"file, packed": table.mb, "file, unpacked": table.uncompressed_mb}
         parts = {part.replace("_", " "): getattr(work, part) / one.context / 1e6 for part in WORK}
-        return memory | {"a training step": step_bytes(one).peak / MB}, parts
+        return memory | {"training": step_bytes(one).peak / MB}, parts
 
     @styled
     def draw(tokens: int, D: int, I: int, K: int) -> tuple[Figure, dict[str, str]]:
         one = cfg.replace(context=tokens, width=D, inner=I, micro_steps=K)
         (memory, parts), before = measure(one), measure(cfg)
-        times = memory["a training step"] / memory["file, packed"]
+        times = memory["training"] / memory["file, packed"]
         most, total = max(parts, key=lambda part: parts[part]), sum(parts.values())
         share = f"{most.capitalize()}: {100 * parts[most] / total:.0f}% of the computation"
         figure = Figure(figsize=(7.6, 2.9))
-        for left, title, rows, first, unit, colours, low in (
-            (0.04, f"Training takes {times:.0f} times the file", memory, before[0], "MiB", (GREY, GREY, BLUE), 1),
-            (0.54, share, parts, before[1], "million flops per token", WORK.values(), 0.1),
+        for left, title, rows, first, unit, colours in (
+            (0.04, f"Training takes {times:.0f} times the file", memory, before[0], "MiB", (GREY, GREY, BLUE)),
+            (0.54, share, parts, before[1], "million flops per token", WORK.values()),
         ):
             axes = figure.add_axes((left, 0.19, 0.42, 0.69))
-            axes.set_xscale("log")
-            ticks = [tick for tick in (0.1, 1, 10, 100, 1000) if tick >= low]
-            axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
-            axes.minorticks_off()
+            axes.set_xticks(range(0, MOST, 500), [f"{tick:,}" for tick in range(0, MOST, 500)])
             for y, ((name, size), colour) in enumerate(zip(rows.items(), colours, strict=True)):
-                axes.plot(first[name], -y, "o", color=tint(colour, 0.4), markersize=10, lw=0)
-                axes.plot(size, -y, "o", color=colour, markersize=7, lw=0)
-                axes.text(low * 1.15, -y + 0.22, name, color=colour, fontsize=10)
+                axes.fill_between([0, first[name]], -y - 0.24, -y + 0.24, color=tint(colour, 0.4), lw=0)
+                axes.fill_between([0, size], -y - 0.15, -y + 0.15, color=colour, lw=0)
+                axes.text(0.01 * MOST, -y + 0.29, name, va="bottom", fontsize=10)
                 number = f"{size:,.0f}" if size >= 1 else f"{size:.1f}"
-                axes.text(MOST, -y, number, ha="right", va="center", color=GREY, fontsize=11)
+                axes.text(max(size, first[name]) + 0.02 * MOST, -y, number, va="center", fontsize=11)
             axes.set_yticks([])
-            axes.set(xlabel=unit, xlim=(low, MOST), ylim=(-2.5, 0.6))
+            axes.set(xlabel=unit, xlim=(0, MOST), ylim=(-2.5, 0.7))
             axes.set_title(title, loc="left", fontsize=11, weight="bold")
-        figure.axes[0].plot([GOAL] * 2, [-2.25, -1.75], "--", color=GREY, lw=1.5)
-        figure.axes[0].text(GOAL, -1.72, f"{GOAL}", ha="center", va="bottom", color=GREY, fontsize=10)
+        figure.axes[0].plot([GOAL] * 2, [-2.4, -1.45], "--", color="black", lw=1.5)
+        figure.axes[0].text(1.04 * GOAL, -1.71, f"{GOAL} to spare", va="bottom", fontsize=10)
         return figure, {
             "million parameters": f"{footprint(one).params / 1e6:.1f}",
             "MiB of the file": f"{memory['file, packed']:.1f}",

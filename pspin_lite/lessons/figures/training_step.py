@@ -12,7 +12,7 @@ from ...costs import MB, footprint, saved_bytes, step_bytes
 from ...tools import measure
 from ...variants import build
 from .network import MEMORY, training
-from .style import GREY, RED, styled
+from .style import RED, styled
 
 COPIES, TEMPORARY = "rounded copies", "temporary arrays"
 COLOURS = {  # from the bottom up
@@ -23,14 +23,7 @@ COLOURS = {  # from the bottom up
     COPIES: MEMORY["rounded copies of ternary weights"],
     TEMPORARY: MEMORY["temporary arrays, first gradients"],
 }
-PALE, STRONG = 0.3, 0.75  # all moments, and the chosen one
-LABELS = {  # of areas: at which moment they stand, counted from 0, and how
-    "weights": (0, "left"),
-    "moments of AdamW": (0, "left"),
-    "gradients": (-1, "right"),
-    "activations": (4, "center"),
-    COPIES: (4, "center"),
-}
+PALE = 0.55  # all moments but the chosen one
 RECIPES = {  # -> bytes of moments per weight, and what part of everything but the weights is left
     "AdamW, 32 bits": (8, 1.0),
     "SGD, 32 bits": (0, 1.0),
@@ -70,17 +63,19 @@ def with_recipe(memory: Mapping[str, Mapping[str, float]], recipe: str) -> dict[
 
 
 def walk(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
-    """The explorer: all moments of a step pale, the chosen one in full colour."""
+    """The explorer: all moments of a step, the chosen one in full colour; beside them what it consists of."""
     adamw, file = moments(cfg), footprint(cfg).mb
     most = max(sum(kinds.values()) for kinds in adamw.values())
+    widest = max(size for kinds in adamw.values() for size in kinds.values())
 
     @styled
     def draw(moment: int, recipe: str) -> tuple[Figure, dict[str, str]]:
         memory = with_recipe(adamw, recipe)
         names, totals = list(memory), [sum(kinds.values()) for kinds in memory.values()]
-        here, peak, label = moment - 1, max(totals), file + 0.077 * most  # above the line of the file
+        here, peak = moment - 1, max(totals)
+        now = memory[names[here]]
         figure = Figure(figsize=(7.6, 3.7))
-        axes = figure.add_axes((0.1, 0.16, 0.88, 0.74))
+        axes = figure.add_axes((0.12, 0.16, 0.52, 0.74))
         edges = [x for n in range(len(memory)) for x in (n + 0.5, n + 1.5)]
         low = [0.0] * len(memory)
         for kind, colour in COLOURS.items():
@@ -89,36 +84,33 @@ def walk(cfg: PSpinConfig) -> Callable[..., tuple[Figure, dict[str, str]]]:
                 continue
             sides = ([y for y in side for _ in "ab"] for side in (low, high))
             axes.fill_between(edges, *sides, color=colour, alpha=PALE, lw=0)
-            axes.fill_between([moment - 0.5, moment + 0.5], low[here], high[here], color=colour, alpha=STRONG, lw=0)
-            if kind in LABELS:
-                at, how = LABELS[kind]
-                middle = label if kind == "weights" else (low[at] + high[at]) / 2
-                x = at % len(memory) + dict(left=0.6, center=1, right=1.4)[how]
-                axes.text(x, middle, kind, ha=how, va="center", color=GREY, fontsize=10)
+            axes.fill_between([moment - 0.5, moment + 0.5], low[here], high[here], color=colour, lw=0)
             low = high
-        last, top = len(memory) + 0.5, totals[-2]
-        axes.plot([last - 1.08, last - 0.95], [top - 20, top + 0.17 * most], color=GREY, lw=0.8)
-        axes.text(last - 0.1, top + 0.18 * most, TEMPORARY, ha="right", va="bottom", color=GREY, fontsize=10)
-        axes.plot([0.5, last], [file, file], "--", color=GREY, lw=1.3)
-        axes.text(last - 0.1, label, f"the file: {file:.0f}", ha="right", va="center", color=GREY, fontsize=10)
-        axes.text(
-            moment,
-            totals[here] + 0.02 * most,
-            f"{totals[here]:,.0f}",
-            ha="center",
-            va="bottom",
-            color=GREY,
-            fontsize=11,
-        )
+        last = len(memory) + 0.5
+        axes.plot([0.5, last], [file, file], "--", color="black", lw=1.3)
+        axes.text(last - 0.1, file + 0.03 * most, f"the file: {file:.0f}", ha="right", va="bottom", fontsize=10)
+        above = totals[here] + 0.02 * most
+        axes.text(moment, above, f"{totals[here]:,.0f}", ha="center", va="bottom", fontsize=11)
         axes.set_xticks(range(1, len(memory) + 1), [name.split()[-1] for name in names])
+        axes.tick_params(axis="x", labelsize=9.5)
+        levels = range(0, round(1.15 * most), 500)
+        axes.set_yticks(levels, [f"{level:,}" for level in levels])
         axes.set(xlim=(0.5, last), ylim=(0, 1.15 * most), ylabel="MiB")
         axes.set_xlabel("blocks forward, loss, blocks backward, update")
-        when = "as the backward pass begins" if "backward" in names[totals.index(peak)] else "with the loss"
-        axes.set_title(f"The peak, {peak:,.0f} MiB, comes {when}", loc="left", fontsize=12, weight="bold")
-        now = memory[names[here]]
-        sizes = {"kept for the backward pass": now["activations"] + now[COPIES], "gradients": now["gradients"]}
-        numbers = {name: f"{size:,.0f} MiB" for name, size in (sizes | {"in total": totals[here]}).items()}
-        return figure, {"moment": names[here]} | numbers | {"peak / file": f"{peak / file:.0f} times"}
+        when = "as backward begins" if "backward" in names[totals.index(peak)] else "with the loss"
+        axes.set_title(f"Highest {when}: {peak:,.0f} MiB", loc="left", fontsize=11, weight="bold")
+
+        parts = figure.add_axes((0.69, 0.16, 0.28, 0.74))
+        for y, (kind, size) in enumerate(now.items()):
+            parts.fill_between([0, size], y + 0.05, y + 0.36, color=COLOURS[kind], lw=0)
+            parts.text(0, y + 0.49, kind, ha="left", va="bottom", fontsize=10)
+            parts.text(widest, y + 0.49, f"{size:,.0f}", ha="right", va="bottom", fontsize=10)
+        parts.set(xlim=(0, widest), ylim=(0, len(now) + 0.05), xticks=[], yticks=[])
+        parts.set_title(f"{names[here]}: {totals[here]:,.0f} MiB", loc="left", fontsize=11, weight="bold")
+        for side in ("left", "bottom"):
+            parts.spines[side].set_visible(False)
+        numbers = {"moment": names[here], "in total": f"{totals[here]:,.0f} MiB"}
+        return figure, numbers | {"peak / file": f"{peak / file:.0f} times"}
 
     return draw
 

@@ -39,6 +39,7 @@ STABLE = "study/test_stability.py::test_"
 REPLAY = "data/test_sequences.py::test_replay_alternates_new_and_old"
 CHOSEN = "study/test_jobs.py::test_continual_arms_take_over_what_was_tuned"
 VERDICT = "study/claims/test_ledger.py::test_verdicts_follow_the_numbers"
+EMULATOR = "tools/emulator"
 BIG_CLIP = "clip_grads_with_norm_(model.parameters(), 1e9"
 BUGS = [
     Bug(
@@ -459,6 +460,41 @@ BUGS = [
         'records.seeds(group, f"{model}-{one}")',
         'records.seeds(GROUP, f"{model}-{one}")',
         "study/questions/test_answers.py::test_what_the_order_costs",
+    ),
+    Bug(
+        "what a copy brings is no write",
+        "tools/emulator/shared",
+        "                if self.races:\n                    self._stamp(places, done)\n",
+        "",
+        f"{EMULATOR}/test_checks.py::test_races",
+    ),
+    Bug(
+        "an access ends where it begins",
+        "tools/emulator/memory",
+        "(address + np.uint64(each) > ends",
+        "(address + np.uint64(1) > ends",
+        f"{EMULATOR}/test_checks.py::test_an_access_that_begins_inside_and_ends_outside",
+    ),
+    Bug(
+        "bytes without their sign",
+        "tools/emulator/tensor_cores",
+        '"s8": np.int8',
+        '"s8": np.uint8',
+        f"{EMULATOR}/test_layouts.py::test_mma",
+    ),
+    Bug(
+        "the second group of warps has the first one's A",
+        "tools/emulator/warpgroups",
+        "len(each) == 1 else block, group])",
+        "len(each) == 1 else block, 0])",
+        f"{EMULATOR}/test_warpgroups.py::test_wgmma",
+    ),
+    Bug(
+        "a product of four warps counted four times",
+        "tools/emulator/counters",
+        '(4 if one.parts[0] == "wgmma" else 1)',
+        "1",
+        f"{EMULATOR}/test_counters.py",
     ),
     Bug("verdict turned round", "study/claims/comparisons", "gap.high <= margin", "gap.high > margin", VERDICT),
     Bug("margin against the mean", "study/intervals", "self.mean + self.half_width", "self.mean", VERDICT),

@@ -5,6 +5,7 @@
     program         a kernel made ready to run; the table of instructions, and what they have in common
     machine         runs it: registers, branches, blocks
     memory, shared  the two memories and their checks
+    places          where one instruction goes in shared memory
     numbers         from the bits of a register to numbers, and back
     counters        what a launch did, and a lower bound of its time
 
@@ -13,7 +14,8 @@ Instructions
     moves           moves, selection, comparison, conversion
     floats          arithmetic, and what is only approximate on a chip
     transfers       loads, stores, cp.async
-    warps           shuffles, votes, reductions, barriers, fences, atomic operations
+    warps           shuffles, votes, reductions, barriers, fences
+    atomics         atomic operations
     tensor_cores    mma, ldmatrix, stmatrix
     warpgroups      wgmma
 """

@@ -1,8 +1,9 @@
 """A Triton driver whose GPU is the emulator: `with chip("sm_80"):` and every `kernel[grid](...)` runs on CPU tensors.
 
-Triton compiles as always, down to PTX. Its last stage, the assembler ptxas, is replaced by one that hands the PTX over
-as it is, through Triton's own hook for stages; hook and driver are put back on leaving. Tensors stay where they are:
-an address in a kernel is the address of the tensor's memory in this process.
+What it models: what Triton asks a driver for, which is a chip with its properties and a launcher. Triton compiles as
+always, down to PTX. Its last stage, the assembler ptxas, is replaced by one that hands the PTX over as it is, through
+Triton's own hook for stages; hook and driver are put back on leaving. Tensors stay where they are: an address in a
+kernel is the address of the tensor's memory in this process.
 
 Where it deviates from a chip
     - Launches are finished when they return; there are no streams and no events.

@@ -6,7 +6,7 @@ with .NaN, pass it on.
 Where it deviates from a chip
     - fma of float32 is computed in float64 and rounded twice: another last bit in about one of 2^29 results.
     - Approximate instructions (ex2, lg2, div.full ..) are rounded correctly. With `pessimistic`, each result is off by
-      the largest error that the PTX ISA states, up or down by chance (a fixed seed).
+      the largest error that the PTX ISA states, up or down by chance (a fixed seed), and then rounded.
     - Other roundings than to nearest are not known.
 """
 
@@ -34,10 +34,6 @@ def fused(x: Array, y: Array, z: Array) -> Array:
     else:
         result = result + z
     return result
-
-
-def _minimum(x: Array, y: Array) -> Array:
-    return np.fmin(x, y)
 
 
 ARITHMETIC: dict[str, Callable[..., Array]] = {
@@ -104,7 +100,9 @@ def _far(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda *x: function(*[one.astype(F64) for one in x]).astype(np.float32)
 
 
-APPROXIMATE = {  # name -> function, largest relative error that the PTX ISA states (absolute for lg2, sin, cos)
+# name -> function, largest error that the PTX ISA states: relative, absolute for sin and cos, and for lg2 absolute
+# between 0.5 and 2, where the result is below 1, and relative beyond
+APPROXIMATE = {
     "ex2": (_far(np.exp2), 2**-22),
     "lg2": (_far(np.log2), 2**-22),
     "rcp": (_far(lambda x: 1 / x), 2**-23),
@@ -115,6 +113,7 @@ APPROXIMATE = {  # name -> function, largest relative error that the PTX ISA sta
     "cos": (_far(np.cos), 2**-20.5),
     "tanh": (_far(np.tanh), 2**-11),
 }
+HALVES = {("ex2", "f16"): 2**-9.9, ("ex2", "bf16"): 2**-7, ("tanh", "f16"): 2**-10.987, ("tanh", "bf16"): 2**-8}
 
 
 @opcode("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh")
@@ -129,29 +128,33 @@ def approximate(one: Instruction, program: Program) -> Run:
         if function is None:
             raise unknown(one)
     elif kind != "f32":
-        error = 0.0
+        key = (name, kind.removesuffix("x2"))
+        if key not in HALVES:
+            raise unknown(one)
+        error = HALVES[key]
     function = adjusted(function, kind, modes)
     d, *rest = one.operands
     write = target(program, d, kind)
     sources = [source(program, operand, kind) for operand in rest]
     slots = tuple(slot for slot, _ in sources)
     error = 0.0 if "rn" in modes else error
+    absolute = name in ("sin", "cos") or (name == "tanh" and kind != "f32")
 
     def run(machine: Any) -> None:
         if machine.partial:
             machine.check_written(slots)
         value = function(*[read(machine.registers[slot]) for slot, read in sources])
         if error and machine.modes.pessimistic:
-            value = off(machine, value, error, absolute=name in ("lg2", "sin", "cos"))
+            size = 1.0 if absolute else np.maximum(np.abs(value), 1) if name == "lg2" else np.abs(value)
+            value = off(machine, value, error * size)
         write(machine, value)
 
     return run
 
 
-def off(machine: Any, value: Array, error: float, absolute: bool) -> Array:
+def off(machine: Any, value: Array, error: Array | float) -> Array:
     """Each number off by `error`, up or down by chance."""
-    signs = machine.random.choice(np.array([-error, error]), value.shape)
-    shifted = value + signs if absolute else value * (1 + signs)
+    shifted = value.astype(F64) + machine.random.choice(np.array([-1.0, 1.0]), value.shape) * error
     return np.where(np.isfinite(shifted), shifted, value).astype(value.dtype)
 
 

@@ -1,4 +1,7 @@
-"""Integers, logic, comparisons, selections, moves and conversions, as the PTX ISA defines them.
+"""Arithmetic and logic of integers, as the PTX ISA defines them.
+
+What it models: sums, products and quotients of 8 to 64 bits, which wrap around; minimum and maximum; bitwise logic;
+shifts, which give 0 or the sign from the width on; fields of bits, permutations of bytes, counts of bits.
 
 Where it deviates from a chip: nowhere that we know of. Division by zero, which PTX leaves open, gives all ones.
 """
@@ -102,7 +105,7 @@ def small_multiply(one: Instruction, program: Program) -> Run:
         raise unknown(one)
     d, a, b, *rest = one.operands
     kind = one.parts[-1]
-    shift = np.uint32(8)
+    shift = INTEGERS[kind].type(8)  # of the operands' own type, so that the upper bits fall off
 
     def product(x: Array, y: Array) -> Array:
         return ((x << shift) >> shift) * ((y << shift) >> shift)
@@ -139,7 +142,7 @@ def unary(one: Instruction, program: Program) -> Run:
         return elementwise(program, lambda x: (x == 0).astype(x.dtype), (d, kind), (a, kind))
     if name == "brev":
         return elementwise(program, reverse, (d, kind), (a, kind))
-    if name == "bfind" and kind[0] != "s":
+    if name == "bfind" and one.parts[1] == kind and kind[0] != "s":
         return elementwise(program, lambda x: np.uint32(bits - 1) - leading(x), (d, "u32"), (a, f"u{bits}"))
     if name in ("popc", "clz"):
         return elementwise(program, count if name == "popc" else leading, (d, "u32"), (a, f"u{bits}"))

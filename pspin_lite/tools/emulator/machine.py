@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from . import floats, integers, moves, numbers, tensor_cores, transfers, warpgroups, warps
+from . import atomics, floats, integers, moves, numbers, tensor_cores, transfers, warpgroups, warps
 from .counters import Counters
 from .memory import Memory
 from .parser import EmulatorError, Kernel
@@ -37,7 +37,16 @@ Array = np.ndarray
 WARP = 32
 BATCH = 16384  # threads
 ROOM = 160_000_000  # bytes of registers for one batch
-INSTRUCTIONS = (floats, integers, moves, tensor_cores, transfers, warpgroups, warps)  # importing them fills the table
+INSTRUCTIONS = (
+    atomics,
+    floats,
+    integers,
+    moves,
+    tensor_cores,
+    transfers,
+    warpgroups,
+    warps,
+)  # importing them fills the table
 PATIENCE = 200  # basic blocks that others run before whole blocks of threads that wait overtake them
 POISON = {size: np.full((1, 1), 256**size - 1, f"u{size}") for size in (1, 2, 4, 8)}  # nan, or -1
 

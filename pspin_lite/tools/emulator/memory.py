@@ -5,7 +5,8 @@ begin at a multiple of its own size, vectors included.
 
 Where it deviates from a chip
     - Caches, and the order in which blocks see each other's writes: all is seen at once, in the order of the text.
-    - Two threads that write to one place: the last thread wins. Races between blocks are not looked for.
+    - Two threads that write to one place: the last thread wins. Races are not looked for, neither between blocks nor
+      between the warps of one.
 """
 
 from __future__ import annotations

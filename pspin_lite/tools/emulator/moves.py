@@ -1,5 +1,8 @@
 """Moves, selections, comparisons and conversions between types, as the PTX ISA defines them.
 
+What it models: registers packed and unpacked; comparisons that are false, or true, if a number is nan; conversions
+with each rounding to a whole number, rounding to nearest even or towards zero, and saturation.
+
 Where it deviates from a chip: nowhere that we know of.
 """
 

@@ -2,7 +2,8 @@
 
 What it models
     races       Between two barriers of a block, bytes that one warp changes may be touched by no other warp. A write of
-                the value that is there already changes nothing, and Triton relies on that.
+                the value that is there already changes nothing, and Triton relies on that. Atomic operations may
+                meet each other, but no other access.
     cp.async    bytes arrive when the thread that asked for them waits. Until then nobody may read or write their place.
     wgmma       operands are read at any time up to the wait. Until then nobody may write to their place.
     proxies     wgmma reads through another path ("async proxy"). What st.shared wrote must have been handed over with
@@ -20,39 +21,15 @@ As long as all blocks do the same with the same addresses, notes are kept once f
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .numbers import BITS
 from .parser import EmulatorError
+from .places import Copy, Places
 
 Array = np.ndarray
 WARP = 32
-
-
-class Places(NamedTuple):
-    """[n] places of one instruction: the same in every block (block is None), or each in a block of its own."""
-
-    address: Array
-    warp: Array
-    block: Array | None
-    each: int  # bytes
-
-
-class Copy(NamedTuple):
-    """cp.async under way: where to, which group (one number, or one for each place), and the bytes."""
-
-    places: Places
-    group: Array
-    data: Array  # [blocks, n, bytes], or [n, bytes]
-
-    def of_each_block(self, blocks: int) -> Copy:
-        """The same, each place with its block."""
-        n = len(self.places.address)
-        address, warp = np.tile(self.places.address, blocks), np.tile(self.places.warp, blocks)
-        places = Places(address, warp, np.repeat(np.arange(blocks), n), self.places.each)
-        return Copy(places, np.repeat(self.group, blocks * n), self.data.reshape(blocks * n, -1))
+ATOMIC = 63  # in the notes, the warp of all atomic operations
 
 
 class Shared:
@@ -177,18 +154,13 @@ class Shared:
         if places.block is None:
             changed = changed.any(0)
         if changed.any():
-            some = self._only(places, changed)
+            some = places.only(changed)
             self._alone(some, *self._units(some), "write")
         return changed
 
-    @staticmethod
-    def _only(places: Places, which: Array) -> Places:
-        block = None if places.block is None else places.block[which]
-        return Places(places.address[which], places.warp[which], block, places.each)
-
     def _stamp(self, places: Places, which: Array) -> None:
         """Note who changed these places."""
-        some = self._only(places, which)
+        some = places.only(which)
         units, epoch = self._units(some)
         self.wrote[units] = epoch * 64 + some.warp[:, None]
 
@@ -197,19 +169,30 @@ class Shared:
         wrote, mine = self.wrote[units], places.warp[:, None]
         wrong = (wrote >= epoch * 64) & (wrote - epoch * 64 != mine)
         if wrong.any():
-            self._race(units, wrong, places, act, f"{wrote[wrong][0] & 63} wrote")
+            self._race(units, wrong, places, act, f"{_name(wrote[wrong][0] & 63)} wrote")
         if act == "write":
             for reader in range(len(self.read)):
                 wrong = (self.read[reader][units] == epoch) & (mine != reader)
                 if wrong.any():
-                    self._race(units, wrong, places, act, f"{reader} read")
+                    self._race(units, wrong, places, act, f"warp {reader} read")
 
     def _race(self, units: tuple, wrong: Array, places: Places, act: str, other: str) -> None:
         *_, i, j = np.argwhere(wrong)[0]
         raise EmulatorError(
-            f"race: warp {places.warp[i]} {act}s shared address {units[1][i, j] * self.unit}, "
-            f"which warp {other} since the last barrier"
+            f"race: {_name(places.warp[i])} {act}s shared address {units[1][i, j] * self.unit}, "
+            f"which {other} since the last barrier"
         )
+
+    def note_atomic(self, places: Places) -> None:
+        """Atomic operations read and write these places."""
+        units, epoch = self._units(places)
+        self._not_flying(units, "written")
+        if self.races:
+            places = places._replace(warp=np.full_like(places.warp, ATOMIC))
+            self._alone(places, units, epoch, "write")
+            self._stamp(places, np.ones(len(places.address), bool))
+        if self.proxies:
+            self.unfenced[units] = True
 
     def barrier(self, blocks: Array) -> None:
         """blocks: which blocks have reached one."""
@@ -288,7 +271,7 @@ class Shared:
             else:
                 done = blocks[places.block] & (copy.group < self.groups[places.block] - pending)
             if done.any():
-                some = self._only(places, done)
+                some = places.only(done)
                 memory, index = self.rows(some, 1)
                 memory[index] = copy.data[..., done, :]
                 self.flying[self._units(some)[0]] = False
@@ -296,5 +279,9 @@ class Shared:
                     self._stamp(places, done)
             if not done.all():
                 rest = copy.group if places.block is None else copy.group[~done]
-                kept.append(Copy(self._only(places, ~done), rest, copy.data[..., ~done, :]))
+                kept.append(Copy(places.only(~done), rest, copy.data[..., ~done, :]))
         self.copies = kept
+
+
+def _name(warp: int) -> str:
+    return "an atomic operation" if warp == ATOMIC else f"warp {warp}"

@@ -14,7 +14,7 @@ Operands of TF32 lose their last 13 bits: they are cut off, not rounded, as on a
 
 Where it deviates from a chip: products are exact, and added up in float64 before one rounding to float32. A chip aligns
 a few products at a time and cuts off what is beyond its adder. With `pessimistic` sums of four products (TF32) or eight
-are added to the float32 result one after the other, and each is cut off, towards zero.
+are added to the float32 result one after the other, and each is cut off, towards zero. Sums of integers are exact.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import numpy as np
 
 from . import numbers
 from .parser import Instruction, Operand, Vector
+from .places import Places
 from .program import Program, Run, opcode, source, target, unknown
-from .shared import Places
 from .transfers import place
 
 Array = np.ndarray
@@ -131,7 +131,7 @@ def mma(one: Instruction, program: Program) -> Run:
     integer = a_kind in ("s8", "u8")
     wanted = (("s32",) if integer else ("f32",)) if a_kind != "f16" else ("f32", "f16")
     right = shape and a_kind in SHAPES and int(shape[1]) in SHAPES[a_kind] and out in wanted and out == c_kind
-    if not right or one.parts[4:6] != ("row", "col") or (a_kind != b_kind and not integer):
+    if not right or len(one.parts) != 10 or one.parts[4:6] != ("row", "col") or (a_kind != b_kind and not integer):
         raise unknown(one)
     d, *inputs = one.operands
     sources = [[source(program, part, "b32") for part in vector.parts] for vector in inputs]
@@ -147,7 +147,7 @@ def mma(one: Instruction, program: Program) -> Run:
         a, b, c = ([read(machine.registers[slot]) for slot, read in vector] for vector in sources)
         left = remembered(machine, "a", a, lambda: matrix_a(a, a_kind, warps))
         right = remembered(machine, "b", b, lambda: matrix_b(b, b_kind, warps))
-        total = multiply(left, right, matrix_c(c, c_kind, warps), group, machine.modes.pessimistic)
+        total = multiply(left, right, matrix_c(c, c_kind, warps), group, machine.modes.pessimistic and not integer)
         for write, value in zip(writes, registers_of(total, out), strict=True):
             write(machine, value)
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from . import numbers
 from .parser import Address, EmulatorError, Immediate, Instruction, Symbol, Vector, size_of
+from .places import Places
 from .program import Program, Run, opcode, source, target, unknown
-from .shared import Places
 
 Array = np.ndarray
 SPACES = ("global", "shared", "param", "local", "const", "shared::cta")

@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 
 from .parser import EmulatorError, Instruction, Vector
+from .places import Places
 from .program import Program, Run, Unwritten, opcode, source, unknown
-from .shared import Places
 from .tensor_cores import as_float, matrix_a, multiply
 
 Array = np.ndarray

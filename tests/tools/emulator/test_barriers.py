@@ -2,7 +2,8 @@
 
 Runs emulated with `make test-emulated`, where PSPIN_CHIP names the chip. Each kernel runs at shapes with several tiles
 in its loops. A launch whose barriers have not all been noticed is repeated on the same memory with one barrier removed,
-for each that it reaches. Nothing here knows the names of the kernels.
+for each that it reaches. Nothing here knows the names of the kernels. Only `bar.sync` is removed. That a missing fence
+or wait is noticed, of cp.async and of wgmma, is provoked by hand in test_checks.py and test_warpgroups.py.
 """
 
 from __future__ import annotations

@@ -34,6 +34,16 @@ def test_address_outside_the_tensors():
     refused("outside", f"{at(0, 4, 1)} ld.global.b32 %r1, [%rd1];", np.zeros(8, "u4"))
 
 
+@pytest.mark.parametrize("act", ["ld.{0}.v4.b32 {2}, [{1}+16];", "st.{0}.v4.b32 [{1}+16], {2};"], ids=["load", "store"])
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_an_access_that_begins_inside_and_ends_outside(space, act):
+    zeros = "mov.b32 %r9, smem;" + "".join(f"mov.b32 %r{i}, 0;" for i in range(1, 5))
+    body = zeros + act.format(space, "%x0" if space == "global" else "%r9", "{%r1, %r2, %r3, %r4}")
+    run(body, np.zeros(8, "u4"), shared=32)
+    words = "is outside the tensors passed" if space == "global" else "16 from 16 on are beyond it"
+    refused(words, body, np.zeros(6, "u4"), shared=24)
+
+
 def test_address_outside_is_nobodys_business_if_guarded():
     x = np.zeros(8, "u4")
     run(f"{VALUE} {at(0, 4, 1)} setp.lt.u32 %p1, %t, 8; @%p1 st.global.b32 [%rd1], %r1;", x)
@@ -110,6 +120,15 @@ def test_lanes_missing(instruction):
 COPY = "cp.async.ca.shared.global [%r2], [%rd1], 4;"
 
 
+def test_copy_of_sixteen_bytes():
+    x, y = np.arange(256, dtype="u4"), np.zeros(256, "u4")
+    copy = f"{at(0, 16, 1)} {at(1, 16, 2)} mad.lo.u32 %r2, %t, 16, smem; cp.async.cg.shared.global [%r2], [%rd1], 16;"
+    then = "ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r2]; st.global.v4.b32 [%rd2], {%r4, %r5, %r6, %r7};"
+    run(f"{copy} cp.async.wait_all; {then}", x, y, threads=64, shared=1024)
+    assert np.array_equal(x, y)
+    refused("read while cp.async still copies", f"{copy} {then}", x, y, threads=64, shared=1024)
+
+
 def test_copy_read_before_its_wait():
     x, y = np.arange(64, dtype="u4"), np.zeros(64, "u4")
     body = f"{at(0, 4, 1)} {at(1, 4, 2)} {OWN} {COPY} cp.async.commit_group; WAIT ld.shared.b32 %r1, [%r2];"
@@ -154,6 +173,11 @@ RACES = {
     "write after read": f"{OWN} {NEXT} ld.shared.b32 %r4, [%r3]; %s st.shared.b32 [%r2], %t;",
     "write after write": f"{OWN} {NEXT} st.shared.b32 [%r2], %t; %s st.shared.b32 [%r3], %t;",
     "copy": f"{at(0, 4, 1)} {OWN} {NEXT} {COPY} cp.async.wait_all; %s ld.shared.b32 %r4, [%r3];",
+    "copy, waited for after a barrier": f"{at(0, 4, 1)} {OWN} {NEXT} {COPY} bar.sync 0; cp.async.wait_all; %s"
+    "ld.shared.b32 %r4, [%r3];",
+    "read after atomic": f"{OWN} {NEXT} atom.shared.add.u32 %r4, [%r2], %t; %s ld.shared.b32 %r4, [%r3];",
+    "atomic after read": f"{OWN} {NEXT} ld.shared.b32 %r4, [%r3]; %s atom.shared.add.u32 %r4, [%r2], %t;",
+    "atomic after write": f"{OWN} {NEXT} st.shared.b32 [%r3], %t; %s red.shared.add.u32 [%r2], %t;",
     "matrix": f"{OWN} mov.b32 %r6, smem; st.shared.b32 [%r2], %t; %s"
     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r4}}, [%r6];".replace("{{", "{").replace("}}", "}"),
 }
@@ -171,7 +195,7 @@ def test_races(case, blocks):
             else body.replace(OWN, OWN + other.split("mad.lo.u32 %r3")[0])
         )
     how = dict(threads=64, shared=512, blocks=3)
-    said = refused("race: warp", body.replace("%s", ""), x, **how)
+    said = refused("race: (warp|an atomic)", body.replace("%s", ""), x, **how)
     assert "since the last barrier" in said
     run(body.replace("%s", "bar.sync 0;"), x, **how)
     run(body.replace("%s", ""), x, races=False, **how)
@@ -181,6 +205,8 @@ def test_a_race_at_once_and_what_is_none():
     how = dict(threads=64, shared=512)
     refused("two warps write different values", "mov.b32 %r2, smem; st.shared.b32 [%r2], %t;", **how)
     run("mov.b32 %r2, smem; mov.b32 %r1, 5; st.shared.b32 [%r2], %r1; st.shared.b32 [%r2], %r1;", np.zeros(1), **how)
+    both = "mov.b32 %r2, smem; atom.shared.add.u32 %r3, [%r2], %t; red.shared.max.u32 [%r2], %t;"  # atomics may meet
+    run(both, np.zeros(1), **how)
     lanes = "and.b32 %r3, %t, 32; add.u32 %r2, %r3, smem; st.shared.b32 [%r2], %t;"  # all lanes of a warp to one place
     run(lanes, np.zeros(1), **how)
 
@@ -190,25 +216,27 @@ PRODUCT = (
 )
 WGMMA = f"""mov.b32 %r1, 0; mov.pred %p1, 0; mov.b64 %rd1, {8 << 16 | 8 << 32};
     mad.lo.u32 %r2, %t, 4, smem; st.shared.b32 [%r2], %t; FENCE BARRIER
-    wgmma.fence.sync.aligned; {PRODUCT} wgmma.commit_group.sync.aligned; BEFORE
+    wgmma.fence.sync.aligned; SKIP {PRODUCT} after: wgmma.commit_group.sync.aligned; BEFORE
     wgmma.wait_group.sync.aligned 0; add.f32 %r20, %r10, %r11; st.shared.b32 [%r2+512], %r20;"""
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({}, None),
-        ({"BEFORE": "add.f32 %r20, %r10, %r11;"}, "register %r10 is read before wgmma.wait_group"),
-        ({"BEFORE": "st.shared.b32 [%r2], %r1;"}, "written while wgmma may still read it"),
-        ({"FENCE": ""}, "written without a fence.proxy.async"),
-        ({"BARRIER": ""}, "race: warp"),
-    ],
-    ids=["right", "read before the wait", "overwritten before the wait", "no proxy fence", "no barrier"],
-)
-def test_wgmma_checks(change, words):
+CHANGES = {  # to WGMMA, and what is said then
+    "nothing": ({}, None),
+    "read before the wait": ({"BEFORE": "add.f32 %r20, %r10, %r11;"}, "register %r10 is read before wgmma.wait_group"),
+    "overwritten before the wait": ({"BEFORE": "st.shared.b32 [%r2], %r1;"}, "written while wgmma may still read it"),
+    "no proxy fence": ({"FENCE": ""}, "written without a fence.proxy.async"),
+    "no barrier": ({"BARRIER": ""}, "race: warp"),
+    "a warp is missing": ({"SKIP": "setp.lt.u32 %p3, %t, 32; @%p3 bra after;"}, "warps are missing"),
+    "descriptors differ": ({"SKIP": "shr.u64 %rd2, %tt, 5; add.u64 %rd1, %rd1, %rd2;"}, "not the same in all threads"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_wgmma_checks(change):
+    change, words = CHANGES[change]
     body = WGMMA
     for name, text in (
-        {"FENCE": "fence.proxy.async.shared::cta;", "BARRIER": "bar.sync 0;", "BEFORE": ""} | change
+        {"FENCE": "fence.proxy.async.shared::cta;", "BARRIER": "bar.sync 0;", "SKIP": "", "BEFORE": ""} | change
     ).items():
         body = body.replace(name, text)
     how = dict(threads=128, shared=1024)
@@ -218,6 +246,11 @@ def test_wgmma_checks(change, words):
         refused(words, body, **how)
     if "FENCE" in change:
         run(body, np.zeros(1), proxies=False, **how)
+
+
+def test_trap():
+    refused("trap: an assertion of the kernel failed", "setp.eq.u32 %p1, %t, 7; @!%p1 bra after; trap; after: ret;")
+    run("setp.eq.u32 %p1, %t, 77; @!%p1 bra after; trap; after: ret;", np.zeros(1))
 
 
 def test_a_loop_without_end_is_stopped():

@@ -21,8 +21,8 @@ HEAD = """.version 8.0
 """
 
 
-def counted(body: str, blocks: int = 1):
-    kernel = parse(HEAD + body + "\n  ret;\n}")
+def counted(body: str, blocks: int = 1, threads: int = 64):
+    kernel = parse(HEAD.replace("reqntid 64", f"reqntid {threads}") + body + "\n  ret;\n}")
     x = np.zeros(1 << 16, np.uint8)
     start = -x.ctypes.data % 128  # the pattern of sectors depends on where it begins
     values = x[start : start + (1 << 15)]
@@ -73,3 +73,17 @@ def test_instructions_barriers_and_products():
     expected = {"move": 4, "float": 1, "barrier": 1, "tensor core": 1, "branch": 1}  # ld.param is a move
     assert launch.instructions == {kind: count * warps for kind, count in expected.items()}
     assert "5 blocks of 64 threads" in launch.summary()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("left", "passes"), [("%rd2", 16), ("{%r2, %r2, %r2, %r2}", 0)], ids=["memory", "registers"])
+def test_operations_of_four_warps_are_counted_once(left, passes, groups):
+    """A has 64 rows of 32 bytes, B eight, and each group of four warps reads its own."""
+    body = "mov.b64 %rd2, 0; mov.b32 %r2, 0; setp.eq.u32 %p1, %r2, 1;"
+    kinds, d = "m64n8k16.f32.bf16.bf16", "{%f1, %f2, %f3, %f4}"
+    turns = ", 0, 0" if left == "%rd2" else ", 0"
+    body += f"wgmma.mma_async.sync.aligned.{kinds} {d}, {left}, %rd2, %p1, 1, 1{turns};"
+    launch = counted(body + "wgmma.wait_group.sync.aligned 0;", blocks=3, threads=128 * groups)
+    assert launch.tensor == {"bf16": 2 * 64 * 8 * 16 * groups * 3}
+    assert (launch.passes, launch.conflicts) == ((passes + 2) * groups * 3, 0)
+    assert launch.instructions["tensor core"] == 4 * groups * 3

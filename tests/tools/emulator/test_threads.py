@@ -92,6 +92,39 @@ def test_votes():
     assert (y == [sum(int(one) << i for i, one in enumerate(x)), 1, 0]).all()
 
 
+def test_the_first_lane_is_elected_and_all_are_active():
+    y = np.zeros((64, 3), "u4")
+    run(
+        f"elect.sync %r1|%p1, -1; selp.b32 %r2, 1, 0, %p1; activemask.b32 %r3; {at(0, 12, 1)}"
+        "st.global.b32 [%rd1], %r1; st.global.b32 [%rd1+4], %r2; st.global.b32 [%rd1+8], %r3;",
+        y, threads=64,
+    )  # fmt: skip
+    assert (y == [[0, t % 32 == 0, 2**32 - 1] for t in range(64)]).all()
+
+
+NOTHING = """membar.gl; fence.acq_rel.gpu; fence.sc.cta; nanosleep.u32 20; griddepcontrol.wait; pragma "nounroll";
+    createpolicy.fractional.L2::evict_first.b64 %rd9, 1.0; prefetch.global.L2 [%rd1]; discard.global.L2 [%rd1], 128;
+    applypriority.global.L2::evict_normal [%rd1], 128; bar.warp.sync -1; cvta.to.global.u64 %rd1, %rd1;"""
+
+
+def test_what_does_nothing():
+    x, y = np.arange(64, dtype="u4"), np.zeros(64, "u4")
+    body = f"{at(0, 4, 1)} {NOTHING} {at(1, 4, 2)} ldu.global.b32 %r1, [%rd1]; st.global.b32 [%rd2], %r1;"
+    run(body, x, y, threads=64)
+    assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", ["bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync"])
+def test_barriers_by_any_name(name):
+    y = np.zeros(64, "u4")
+    run(
+        "mad.lo.u32 %r1, %t, 4, smem; xor.b32 %r2, %t, 63; mad.lo.u32 %r2, %r2, 4, smem; st.shared.b32 [%r1], %t;"
+        f"{name} 0; ld.shared.b32 %r3, [%r2]; {at(0, 4, 1)} st.global.b32 [%rd1], %r3;",
+        y, threads=64, shared=256,
+    )  # fmt: skip
+    assert np.array_equal(y, np.arange(64)[::-1])
+
+
 def test_a_loop_of_a_different_length_in_each_thread():
     y = np.zeros(128, "u4")
     run(

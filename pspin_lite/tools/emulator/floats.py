@@ -113,6 +113,7 @@ APPROXIMATE = {
     "cos": (_far(np.cos), 2**-20.5),
     "tanh": (_far(np.tanh), 2**-11),
 }
+# The same for 16 bits; tanh's are absolute
 HALVES = {("ex2", "f16"): 2**-9.9, ("ex2", "bf16"): 2**-7, ("tanh", "f16"): 2**-10.987, ("tanh", "bf16"): 2**-8}
 
 

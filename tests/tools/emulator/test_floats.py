@@ -159,6 +159,7 @@ APPROXIMATE = {
     "lg2.approx.ftz.f32": (np.log2, 2, 99, 2**-22, False),
     "rcp.approx.f32": (lambda x: 1 / x, 0.1, 9, 2**-23, False),
     "rcp.rn.f32": (lambda x: 1 / x, 0.1, 9, 0, False),
+    "div.full.f32": (lambda x: 1 / x, 0.1, 9, 2**-22, False),
     "sqrt.approx.f32": (np.sqrt, 0.1, 9, 2**-23, False),
     "sqrt.rn.f32": (np.sqrt, 0.1, 9, 0, False),
     "rsqrt.approx.f32": (lambda x: x**-0.5, 0.1, 9, 2**-22.9, False),
@@ -183,7 +184,8 @@ def test_approximate_instructions(name):
     held = dict(f32=x, f16=x.astype("f2"), bf16=(x.view("u4") >> 16).astype("u2"))[kind]
     size, register = held.itemsize, "%r" if kind == "f32" else "%rs"
     body = f"{at(0, size, 1)} {at(1, size, 2)} ld.global.b{8 * size} {register}1, [%rd1];"
-    body += f"{name} {register}2, {register}1; st.global.b{8 * size} [%rd2], {register}2;"
+    one = "0f3F800000, " if name.startswith("div") else ""
+    body += f"{name} {register}2, {one}{register}1; st.global.b{8 * size} [%rd2], {register}2;"
     results = []
     for pessimistic in (False, True):
         y = np.zeros_like(held)

@@ -39,8 +39,8 @@ ROWS = (
     Test(
         5,
         "smooth",
-        "no validation is worse than the one before",
-        "at the paper's size (two hours), {p_up} of {p_points} were worse; at ours, {up} of {points}",
+        "no validation loss is higher than the one before",
+        "at the paper's size (two hours), {p_up} of {p_points} were higher; at ours, {up} of {points}",
     ),
     Test(
         6,
@@ -49,7 +49,10 @@ ROWS = (
         "in {few} of {layers} layers of {networks} networks",
     ),
     Test(
-        7, "followed", "predicts speeches, in order of time, better than three others", PAIR + " against a Transformer"
+        7,
+        "followed",
+        "predicts speeches in chronological order better than three others",
+        PAIR + " against a Transformer",
     ),
 )
 

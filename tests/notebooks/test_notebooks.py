@@ -191,7 +191,8 @@ def test_every_figure_is_described_and_its_code_is_folded(path):
 def test_opens_and_ends_as_announced(path):
     """What the reader will be able to do, what it needs, how long it takes; what was learned, what to read next."""
     cells = nbformat.read(path, 4).cells
-    first, last = cells[0].source, " ".join(cell.source for cell in cells[-4:])
+    ends = [len(cells)] + [i for i, cell in enumerate(cells) if cell.source.startswith("## Appendix")]
+    first, last = cells[0].source, " ".join(cell.source for end in ends for cell in cells[end - 4 : end])
     assert f"](../docs/here/{path.name[:2]}.svg)" in first, "where we are"
     for words in ("# ", "**After this notebook** you ", "**You need**", "**GPU needed**: no"):
         assert words in first

@@ -35,6 +35,23 @@ def grade_shared(answer) -> None:
         expect(f"the gradient of one log decay of {value} for all tokens", answer(q, k, v, g.detach(), do), expected)
 
 
+def without_diagonal(q, k, v, g, do):
+    """What a token reads from itself is left out before anything is summed: there is nothing to cancel."""
+    flow = (q @ k.T * state_space.decay_mask(g) * (do @ v.T)).tril(-1)
+    dS = flow.sum(1) - flow.sum(0)  # q_i · ∂q_i - k_i · ∂k_i, each without the pair (i, i)
+    return dS.flip(0).cumsum(0).flip(0)
+
+
+def grade_without_diagonal(answer) -> None:
+    q, k, v, do = random(4, 64, 16)
+    for value in (-0.5, -20.0):
+        g = torch.full((64,), value, dtype=torch.float64, device=q.device, requires_grad=True)
+        inputs = (x.double()[None, :, None] for x in (q, k, v))
+        o = state_space.quadratic(*inputs, g[None, :, None])[0, :, 0]
+        (expected,) = torch.autograd.grad((o * do).sum(), g)
+        expect(f"the gradient of log decays of {value}", answer(q, k, v, g.detach().float(), do), expected)
+
+
 @triton.jit
 def passing(flow_ptr, out_ptr, C: tl.constexpr):
     t = tl.arange(0, C)
@@ -56,19 +73,6 @@ def grade_passing(answer) -> None:
         expect(f"what passes, for {what}", out, expected)
 
 
-def programs_at_once(registers: int, num_warps: int, shared: int) -> int:
-    """The scarcest of three decides."""
-    each = -(-registers // 8) * 8 * 32 * num_warps
-    return min(65536 // each, 64 // num_warps, 164 * 1024 // (shared + 1024))
-
-
-def grade_programs(answer) -> None:
-    cases = ((128, 4, 0, 4), (255, 8, 13312, 1), (32, 8, 0, 8), (40, 2, 81920, 2), (49, 4, 1024, 9))
-    for registers, warps, shared, expected in cases:
-        what = f"programs with {registers} registers, {warps} warps, {shared} bytes"
-        expect(what, answer(registers, warps, shared), expected, 0)
-
-
 EXERCISES = {
     "3.1": Exercise(
         grade_shared,
@@ -76,12 +80,15 @@ EXERCISES = {
         "How many gates does the path from j to i pass? Each gets flow[i, j], and all of them are the same gate.",
     ),
     "3.2": Exercise(
+        grade_without_diagonal,
+        without_diagonal,
+        "flow[i, j] is a part of q_i · ∂q_i and of k_j · ∂k_j. Set its diagonal to zero first. Then the rows add up to "
+        "the one, the columns to the other.",
+    ),
+    "3.3": Exercise(
         grade_passing,
         passing,
         "A matrix of zeros and ones, earlier[j, t] = j < t, adds up all j < t: tl.dot(flow, earlier) is [i, t]. "
         "Then add up the rows i >= t with tl.where and tl.sum. No shift is needed.",
-    ),
-    "3.3": Exercise(
-        grade_programs, programs_at_once, "Three limits, registers, warps and shared memory: the smallest decides."
     ),
 }

@@ -212,32 +212,38 @@ def stored(parts: Mapping[str, float], autograd: float, mib: float) -> tuple[Fig
 @styled
 def tensor_core(thread: int = 5) -> tuple[Figure, dict[str, np.ndarray]]:
     """Which of 32 threads holds which numbers of mma.m16n8k16, by the PTX manual: two neighbours in each box, in a row
-    (of B: in a column). One thread is marked."""
+    (of B: in a column). The boxes of one thread are dark and split into their two numbers."""
     row, column = np.indices((16, 16))
     owners = {"A": 4 * (row % 8) + column % 8 // 2}
     owners["B"], owners["C"] = owners["A"].T[:, :8], owners["A"][:, :8]
-    cell, top = 1.98, 35.4
+    cell, top = 1.94, 34.2
     figure, axes = canvas(7.6, 4.3, "The operands of a tensor core are scattered over 32 threads")
-    parts = {"A": (1.6, QUERY, "A, 16 × 16"), "B": (37.6, STATE, "B, 16 × 8"), "C": (57.8, GREY, "the result, 16 × 8")}
+    parts = {"A": (2.6, QUERY, "A, 16 × 16"), "B": (39.4, STATE, "B, 16 × 8"), "C": (59.9, GREY, "the result, 16 × 8")}
     for name, (x, colour, text) in parts.items():
         grid = owners[name]
         wide, high = (1, 2) if name == "B" else (2, 1)
-        label(axes, x + grid.shape[1] * cell / 2, top + 1.5, text, INK, 11)
+        label(axes, x + grid.shape[1] * cell / 2, top + 2.9, text, INK, 11)
+        for i in range(grid.shape[0]):
+            label(axes, x - 0.4, top - (i + 0.5) * cell, str(i), GREY, 7.5, ha="right")
+        for j in range(grid.shape[1]):
+            label(axes, x + (j + 0.5) * cell, top + 0.9, str(j), GREY, 7.5)
         for i in range(0, grid.shape[0], high):
             for j in range(0, grid.shape[1], wide):
                 mine = grid[i, j] == thread
-                corner = (x + j * cell, top - (i + high) * cell)
-                face = tint(colour, 0.55 if mine else 0.08)
-                axes.add_patch(Rectangle(corner, wide * cell, high * cell, fc=face, ec=GREY, lw=0.6))
-                middle = (corner[0] + wide * cell / 2, corner[1] + high * cell / 2)
-                label(axes, *middle, str(grid[i, j]), size=9, weight="bold" if mine else "normal")
-    for x, text in ((35.4, "×"), (55.6, "=")):
+                w, h = (1, 1) if mine else (wide, high)
+                for m, n in np.ndindex(high // h, wide // w):
+                    corner = (x + (j + n) * cell, top - (i + m + h) * cell)
+                    face = tint(colour, 0.55 if mine else 0.08)
+                    axes.add_patch(Rectangle(corner, w * cell, h * cell, fc=face, ec=GREY, lw=0.6))
+                    middle = (corner[0] + w * cell / 2, corner[1] + h * cell / 2)
+                    label(axes, *middle, str(grid[i, j]), size=9, weight="bold" if mine else "normal")
+    for x, text in ((35.9, "×"), (56.7, "=")):
         label(axes, x, top - 8 * cell, text, INK, 16)
     label(
         axes,
         1.6,
         1.7,
-        f"in each box: the thread, 0 to 31, that holds these two numbers; dark: thread {thread}",
+        f"in each box: the thread, 0 to 31, that holds its two numbers; dark and split in two: thread {thread}",
         GREY,
         10,
         ha="left",

@@ -54,4 +54,6 @@ def test_threads_hold_what_is_drawn():
     assert (owners["A"] == tensor_cores.matrix_a([pairs] * 4, "bf16", (1, 1))[0, 0]).all()
     assert (owners["B"] == tensor_cores.matrix_b([pairs] * 2, "bf16", (1, 1))[0, 0]).all()
     assert (owners["C"] == tensor_cores.matrix_c([lanes] * 4, "f32", (1, 1))[0, 0]).all()
-    assert texts(figure).count("5") == 4 + 2 + 2
+    dark = [text.get_text() for text in figure.axes[0].texts if text.get_weight() == "bold"]
+    assert dark.count("5") == 8 + 4 + 4, "its numbers of A, B and the result"
+    assert texts(figure).count("15") == 4 + 2 + 2 + 4, "boxes of thread 15; the last rows, and A's last column"

@@ -94,7 +94,7 @@ def run(T: int, d: int, C: int) -> dict:
 
 
 def look(T: int, d: int, C: int) -> str:
-    return machine_code.elsewhere(__name__, "look", json.dumps(dict(T=T, d=d, C=C)))[0]
+    return machine_code.elsewhere(__name__, "look", json.dumps(dict(T=T, d=d, C=C)))[0]["listing"]
 
 
 def inputs(T: int, d: int) -> tuple[Tensor, ...]:
@@ -181,5 +181,5 @@ def compile_walk(d: int, chunks: Sequence[int], warps: int) -> list[dict]:
 
 if __name__ == "__main__":
     task, options = sys.argv[1], json.loads(sys.argv[2])
-    tasks = {"run": lambda: [measure(**options)], "look": lambda: [inside(**options)]}
+    tasks = {"run": lambda: [measure(**options)], "look": lambda: [dict(listing=inside(**options))]}
     print(json.dumps(tasks[task]() if task in tasks else compile_walk(**options)))

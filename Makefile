@@ -65,7 +65,7 @@ test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 test-package test-notebooks
 
 test-package: $(READY)
-	@$(NICE) $(PY) -m pytest tests -q -n 3 --dist worksteal
+	@$(NICE) $(PY) -m pytest tests -q -n 3 --dist worksteal -p no:nbval
 
 test-notebooks: $(READY)
 	@$(NICE) $(PY) -m pytest notebooks -q -n 1 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 \

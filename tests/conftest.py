@@ -14,7 +14,14 @@ from helpers import data_files
 
 import pspin_lite
 
-LONG = ("test_kernels_compile.py", "test_book.py", "test_browser.py", "test_types.py")  # a test takes 10 s and more
+LONG = (  # a test takes 10 s and more
+    "test_compiled.py",
+    "test_lesson_compiled.py",
+    "test_kernels_compile.py",
+    "test_book.py",
+    "test_browser.py",
+    "test_types.py",
+)
 
 CHIP = os.environ.get("PSPIN_CHIP")  # "sm_80": kernels are compiled for that chip, and the emulator executes them
 

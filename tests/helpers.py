@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import os
@@ -126,18 +127,20 @@ def plant(package: Path, file: str, right: str, wrong: str) -> str:
     return text
 
 
-# Processes are forked from one that has imported what takes long: a second instead of five
+# Processes are forked from one that has imported what takes long: half a second instead of five. torch._dynamo is what
+# an optimizer imports when it is made.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"  # Windows cannot fork
 forked = multiprocessing.get_context(METHOD)
-forked.set_forkserver_preload(["torch", "numpy", "hypothesis", "pytest", "datasets", "pyarrow.parquet"])
+HEAVY = ["torch", "torch._dynamo", "numpy", "hypothesis", "pytest", "datasets", "pyarrow.parquet", "IPython"]
+forked.set_forkserver_preload(HEAVY)
 
 
 def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    """pytest in a process of its own that finds packages in the folder `packages` first."""
+    """pytest in a process of its own that finds packages in the folder `packages` first. It keeps the test files that it
+    has compiled, for the processes to come."""
     from multiprocessing.reduction import DupFd  # not on Windows
 
-    plain = dict(PYTHONDONTWRITEBYTECODE="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
-    environment = dict(PYTHONPATH=str(packages)) | plain | environment
+    environment = dict(PYTHONPATH=str(packages), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1") | environment
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as scratch:
         words = ("-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", f"--basetemp={scratch}/tests", *words)
         child = forked.Process(target=_pytest, args=(str(packages), str(cwd), words, environment, DupFd(said.fileno())))
@@ -150,6 +153,8 @@ def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> sub
 
 
 def _pytest(packages: str, cwd: str, words: tuple[str, ...], environment: dict[str, str], said) -> None:
+    gc.freeze()  # what was imported before the fork is not looked at again and again
+    sys.dont_write_bytecode = False
     os.dup2(said.detach(), 1)
     os.dup2(1, 2)
     os.environ.pop("PYTEST_XDIST_WORKER", None)

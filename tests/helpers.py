@@ -101,15 +101,8 @@ def assert_same(result: dict[str, Tensor], expected: dict[str, Tensor], toleranc
 
 
 def copy_code(source: Path, copy: Path) -> None:
-    """A copy of the package in `source`: its Python files are copied, everything else is linked."""
-    copy.mkdir()
-    for path in source.iterdir():
-        if path.suffix == ".py":
-            shutil.copyfile(path, copy / path.name)
-        elif path.is_dir() and next(path.rglob("*.py"), None):
-            copy_code(path, copy / path.name)
-        elif path.name != "__pycache__":
-            (copy / path.name).symlink_to(path)
+    """A copy of the package in `source`, with its data: it stays as it is whatever happens to `source` meanwhile."""
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def data_files(folder: Path) -> dict[str, tuple[int, int]]:
@@ -136,8 +129,8 @@ forked.set_forkserver_preload(HEAVY)
 
 
 def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    """pytest in a process of its own that finds packages in the folder `packages` first. It keeps the test files that it
-    has compiled, for the processes to come."""
+    """pytest in a process of its own that finds packages in the folder `packages` first. It keeps what it has compiled
+    of the test files, for the processes to come."""
     from multiprocessing.reduction import DupFd  # not on Windows
 
     environment = dict(PYTHONPATH=str(packages), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1") | environment

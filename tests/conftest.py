@@ -50,6 +50,7 @@ def pytest_sessionfinish():
 def pytest_collection_modifyitems(items):
     """The longest first, so that no worker is alone with one at the end."""
     items.sort(key=lambda item: item.path.name not in LONG)
+    gc.freeze()  # what is imported by now stays: it is not looked at again and again
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -57,15 +57,15 @@ lab: $(READY)
 	@$(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-# Tests and notebook cells side by side, by workers of one thread each: four of them on two cores, because some tests
-# wait for a process, a browser or a clock.
+# Tests and notebook cells side by side, by workers of one thread each: five of them on two cores, because tests wait for
+# a process, a browser, a disk or a clock about half of their time. One more worker costs 20 s of computing.
 test: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(MAKE) --no-print-directory --jobs 2 test-package test-notebooks
 
 test-package: $(READY)
-	@$(NICE) $(PY) -m pytest tests -q -n 3 --dist worksteal
+	@$(NICE) $(PY) -m pytest tests -q -n 4 --dist worksteal -p no:nbval
 
 test-notebooks: $(READY)
 	@$(NICE) $(PY) -m pytest notebooks -q -n 1 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout 600 \

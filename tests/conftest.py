@@ -14,7 +14,14 @@ from helpers import data_files
 
 import pspin_lite
 
-LONG = ("test_kernels_compile.py", "test_book.py", "test_browser.py", "test_types.py")  # a test takes 10 s and more
+LONG = (  # a test takes 10 s and more
+    "test_compiled.py",
+    "test_lesson_compiled.py",
+    "test_kernels_compile.py",
+    "test_book.py",
+    "test_browser.py",
+    "test_types.py",
+)
 
 CHIP = os.environ.get("PSPIN_CHIP")  # "sm_80": kernels are compiled for that chip, and the emulator executes them
 
@@ -43,6 +50,7 @@ def pytest_sessionfinish():
 def pytest_collection_modifyitems(items):
     """The longest first, so that no worker is alone with one at the end."""
     items.sort(key=lambda item: item.path.name not in LONG)
+    gc.freeze()  # what is imported by now stays: it is not looked at again and again
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import os
@@ -100,15 +101,8 @@ def assert_same(result: dict[str, Tensor], expected: dict[str, Tensor], toleranc
 
 
 def copy_code(source: Path, copy: Path) -> None:
-    """A copy of the package in `source`: its Python files are copied, everything else is linked."""
-    copy.mkdir()
-    for path in source.iterdir():
-        if path.suffix == ".py":
-            shutil.copyfile(path, copy / path.name)
-        elif path.is_dir() and next(path.rglob("*.py"), None):
-            copy_code(path, copy / path.name)
-        elif path.name != "__pycache__":
-            (copy / path.name).symlink_to(path)
+    """A copy of the package in `source`, with its data: it stays as it is whatever happens to `source` meanwhile."""
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def data_files(folder: Path) -> dict[str, tuple[int, int]]:
@@ -126,18 +120,20 @@ def plant(package: Path, file: str, right: str, wrong: str) -> str:
     return text
 
 
-# Processes are forked from one that has imported what takes long: a second instead of five
+# Processes are forked from one that has imported what takes long: half a second instead of five. torch._dynamo is what
+# an optimizer imports when it is made.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"  # Windows cannot fork
 forked = multiprocessing.get_context(METHOD)
-forked.set_forkserver_preload(["torch", "numpy", "hypothesis", "pytest", "datasets", "pyarrow.parquet"])
+HEAVY = ["torch", "torch._dynamo", "numpy", "hypothesis", "pytest", "datasets", "pyarrow.parquet", "IPython"]
+forked.set_forkserver_preload(HEAVY)
 
 
 def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    """pytest in a process of its own that finds packages in the folder `packages` first."""
+    """pytest in a process of its own that finds packages in the folder `packages` first. It keeps what it has compiled
+    of the test files, for the processes to come."""
     from multiprocessing.reduction import DupFd  # not on Windows
 
-    plain = dict(PYTHONDONTWRITEBYTECODE="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
-    environment = dict(PYTHONPATH=str(packages)) | plain | environment
+    environment = dict(PYTHONPATH=str(packages), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1") | environment
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as scratch:
         words = ("-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", f"--basetemp={scratch}/tests", *words)
         child = forked.Process(target=_pytest, args=(str(packages), str(cwd), words, environment, DupFd(said.fileno())))
@@ -150,6 +146,8 @@ def run_tests(packages: Path, cwd: Path, *words: str, **environment: str) -> sub
 
 
 def _pytest(packages: str, cwd: str, words: tuple[str, ...], environment: dict[str, str], said) -> None:
+    gc.freeze()  # what was imported before the fork is not looked at again and again
+    sys.dont_write_bytecode = False
     os.dup2(said.detach(), 1)
     os.dup2(1, 2)
     os.environ.pop("PYTEST_XDIST_WORKER", None)

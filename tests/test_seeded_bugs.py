@@ -6,7 +6,6 @@ A bug whose text is no longer in the source fails loudly, so that this list cann
 from __future__ import annotations
 
 import compileall
-import functools
 import re
 import subprocess
 from dataclasses import dataclass
@@ -553,24 +552,25 @@ def run_on(copy: Path, *tests: str) -> subprocess.CompletedProcess:
     return run_tests(copy, copy, "-rfE", *tests, HYPOTHESIS_STORAGE_DIRECTORY=str(copy / ".hypothesis"))
 
 
-@pytest.fixture(scope="session")
-def clean_run(copy):
-    """What a test says when no bug is planted; each is run once."""
-    return functools.cache(functools.partial(run_on, copy))
+@pytest.fixture(scope="module")
+def failed(copy):
+    """The tests that noticed bugs. All pass on the clean copy: they noticed the bugs, and not the copying."""
+    tests = set()
+    yield tests
+    if tests:
+        again = run_on(copy, *sorted(tests))
+        assert again.returncode == 0, f"a test that notices a bug fails on a clean copy too:\n{again.stdout[-2000:]}"
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_bug_is_noticed(bug, copy, clean_run):
-    """A test fails, and the same test passes on the clean copy: it is the bug that it noticed, and not the copying."""
+def test_bug_is_noticed(bug, copy, failed):
     text = plant(copy / "pspin_lite", f"{bug.file}.py", bug.right, bug.wrong)
     try:
         result = run_on(copy, f"tests/{bug.tests}")
     finally:
         (copy / "pspin_lite" / f"{bug.file}.py").write_text(text, encoding="utf-8")
     assert_noticed(result)
-    failed = re.search(r"^(?:FAILED|ERROR) (tests/[^\n]*?)(?: - [^\n]*)?$", result.stdout, re.MULTILINE)[1]
-    again = clean_run(failed)
-    assert again.returncode == 0, f"{failed} fails on a clean copy too:\n{again.stdout[-2000:]}"
+    failed.add(re.search(r"^(?:FAILED|ERROR) (tests/[^\n]*?)(?: - [^\n]*)?$", result.stdout, re.MULTILINE)[1])
 
 
 def test_the_copy_is_what_is_tested(copy):

@@ -16,7 +16,7 @@ import pspin_lite as ps
 from pspin_lite import _files as files
 from pspin_lite.cli import main
 from pspin_lite.study import experiments, further, jobs, networks, records, store
-from pspin_lite.training import nonfinite, recipe
+from pspin_lite.training import nonfinite, probes, recipe
 from pspin_lite.training import train as training
 from pspin_lite.training.loop import Trainer
 from pspin_lite.training.runs import Run
@@ -25,11 +25,18 @@ STORED = [name for name in store.current().names() if name.count("/") == 2]
 
 
 @pytest.fixture
-def empty(tmp_path, monkeypatch):
+def small_probes(monkeypatch):
+    monkeypatch.setattr(probes, "PROBE_SEQUENCES", 4)
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch, small_probes):
     """No records yet, and a study of seconds."""
     short = {"smoke": tuple(_shortened(arm) for arm in networks.GROUPS["smoke"])}
     monkeypatch.setattr(networks, "GROUPS", short)
     monkeypatch.setattr(jobs, "SMOKE", dict(validate_tokens=128, final_tokens=256))
+    monkeypatch.setattr(jobs, "CONTEXT_WINDOWS", 8)
+    monkeypatch.setattr(jobs, "SILENT_WINDOWS", 8)
     with records.using(tmp_path / "published"):
         yield tmp_path
 
@@ -218,7 +225,7 @@ NEW += [("gains-bytes", "p-spin-couplings-2"), ("noise-bytes", "k5")]
 
 
 @pytest.mark.parametrize(("group", "name"), NEW)
-def test_what_was_written_down_last_trains_and_goes_on(group, name, tmp_path, texts):
+def test_what_was_written_down_last_trains_and_goes_on(group, name, tmp_path, texts, small_probes):
     """A few steps of a small one, stopped before the first and taken up again."""
     arm = networks.arm(group, name)
     cfg = arm.cfg.replace(steps=4, context=16, warmup=1, cooldown=1, width=32, heads=2, inner=16)

@@ -27,10 +27,14 @@ def folder(tmp_path):
         yield tmp_path
 
 
-def put(folder: Path, run: str, held_out: float, recent: float | None = None, **more: object) -> None:
+def result(held_out: float, recent: float | None = None, **more: object) -> dict:
     ends = {"held-out": held_out, "recent": held_out if recent is None else recent}
     validation = {split: {"bits_per_byte": value} for split, value in ends.items()}
-    write(folder, run, {"summary": {"validation": validation}} | more)
+    return {"summary": {"validation": validation}} | more
+
+
+def put(folder: Path, run: str, held_out: float, recent: float | None = None, **more: object) -> None:
+    write(folder, run, result(held_out, recent, **more))
 
 
 def write(folder: Path, run: str, record: dict) -> None:
@@ -49,13 +53,27 @@ def network(folder: Path, name: str, held_out: float, recent: float | None = Non
         put(folder, f"{name}/seed-{n}", held_out + SCATTER[n], second, **more)
 
 
-def everything(folder: Path, value: float = 2.0, **more: object) -> None:
-    """Every run that any question is about, all alike."""
+def everything(folder: Path) -> None:
+    """Every run that any question is about, all alike: one file per group, as they are published. What is put beside
+    them counts instead."""
     for group in (*networks.SECOND, "bytes-1", "subwords-1", "subwords-64", "continual"):
-        for arm in networks.GROUPS[group]:
-            network(folder, f"{group}/{arm.name}", value, **LOOKS | more)
-    for rate in ("0.0008", "0.0032"):
-        put(folder, f"subwords-64/transformer/try-{rate}-1", value)
+        runs = {
+            f"{group}/{arm.name}/seed-{n}": result(2.0 + SCATTER[n], **LOOKS)
+            for arm in networks.GROUPS[group]
+            for n in arm.seeds
+        }
+        if group == "subwords-64":
+            runs |= {f"{group}/transformer/try-{rate}-1": result(2.0) for rate in ("0.0008", "0.0032")}
+        lines = (json.dumps(dict(name=name) | run) + "\n" for name, run in runs.items())
+        (folder / f"{group}.jsonl").write_text("".join(lines))
+
+
+def forget(folder: Path, run: str) -> None:
+    (folder / f"{run}.json").unlink(missing_ok=True)
+    published = folder / f"{run.partition('/')[0]}.jsonl"
+    if published.exists():
+        lines = published.read_text().splitlines(keepends=True)
+        published.write_text("".join(line for line in lines if f'"{run}"' not in line))
 
 
 def parts(**measures: float) -> list[dict]:
@@ -179,7 +197,7 @@ def test_two_groups_have_two_variances(folder):
 def test_missing_runs_are_named(folder):
     network(folder, "living-bytes/p-spin", 1.9)
     network(folder, "living-bytes/no-mlp", 2.0)
-    (folder / "living-bytes" / "no-mlp" / "seed-2.json").unlink()
+    forget(folder, "living-bytes/no-mlp/seed-2")
     row = answered("earns")["earns bytes"]
     assert row.verdict == criteria.NOT_RUN
     assert row.missing == ("living-bytes/no-mlp/seed-2",)
@@ -296,7 +314,7 @@ def test_stability_of_the_transformer(folder):
 def test_one_run_that_diverged_is_enough(folder):
     everything(folder)
     assert verdict("divergence") == "no"
-    (folder / "moments" / "swiglu-beta2-0.9" / "seed-3.json").unlink()
+    forget(folder, "moments/swiglu-beta2-0.9/seed-3")
     assert answered("divergence")["divergence"].missing == ("moments/swiglu-beta2-0.9/seed-3",)
     put(folder, "moments/p-spin-beta2-0.9/seed-1", 4.5)
     (row,) = answered("divergence").values()
@@ -317,7 +335,7 @@ def test_the_worse_of_two_rates_counts(folder):
     assert verdict("rates", "rates 3") == "no difference seen", "on both splits"
     put(folder, "moments/p-spin-beta2-0.95/seed-1", 4.5)
     assert [row.verdict for row in answered("rates").values()] == ["not computed", "wider", "not computed"]
-    (folder / "moments-rates" / "transformer-beta2-0.95-times-4" / "seed-1.json").unlink()
+    forget(folder, "moments-rates/transformer-beta2-0.95-times-4/seed-1")
     assert [row.verdict for row in answered("rates").values()] == ["not run yet", "wider", "not run yet"]
 
 
@@ -335,7 +353,7 @@ def test_the_best_rate_of_sgd_counts(folder):
     assert verdict("sgd", "sgd 1") == "fails"
     put(folder, "moments/p-spin-beta2-0.999/seed-1", 4.5)
     assert verdict("sgd", "sgd 1") == "not computed"
-    (folder / "sgd" / "transformer-rate-1" / "seed-1.json").unlink()
+    forget(folder, "sgd/transformer-rate-1/seed-1")
     assert answered("sgd")["sgd 2"].missing == ("sgd/transformer-rate-1/seed-1",)
 
 
@@ -356,7 +374,7 @@ def test_what_a_change_does_without_an_interval(folder):
     assert [value for (value,) in row.values] == pytest.approx([-0.101, -0.011])
     put(folder, "subwords-64/transformer/try-0.0032-1", 4.9)
     assert answered("confounders")["confounders 6"].verdict == "not computed"
-    (folder / "subwords-64/transformer/try-0.0032-1.json").unlink()
+    forget(folder, "subwords-64/transformer/try-0.0032-1")
     assert answered("confounders")["confounders 6"].missing == ("subwords-64/transformer/try-0.0032-1",)
 
 
@@ -369,7 +387,7 @@ def test_the_best_gain_counts(folder):
     assert (row.verdict, row.facts) == ("matters", ("down-4",)), "the best on average over the splits"
     put(folder, "moments/tanh-tanh-beta2-0.999/seed-1", 1.7)
     assert [row.verdict for row in answered("gains").values()] == ["matters", "matters", "still worse"]
-    (folder / "gains-bytes/p-spin-down-2/seed-1.json").unlink()
+    forget(folder, "gains-bytes/p-spin-down-2/seed-1")
     assert [row.verdict for row in answered("gains").values()] == ["not run yet", "matters", "not run yet"]
 
 
@@ -440,7 +458,7 @@ def test_what_the_order_costs(folder):
     (gap,) = rows["order 1"].values[0]
     assert gap.mean == pytest.approx(0.15 + 0.00015 / 2), "the last era does not count"
     assert [row.verdict for row in rows.values()] == ["more", "as much", "as much"]
-    (folder / "continual" / "transformer-mixed" / "seed-3.json").unlink()
+    forget(folder, "continual/transformer-mixed/seed-3")
     assert answered("order")["order 1"].missing == ("continual/transformer-mixed/seed-3",)
 
 

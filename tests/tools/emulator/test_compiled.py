@@ -24,8 +24,9 @@ FILES = [
 def test_file(file):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= dict(PSPIN_KERNELS="compile", TRITON_CACHE_DIR=str(ROOT / "build" / "triton"), OMP_NUM_THREADS="1")
+    environment |= dict(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")  # they take seconds to import
     environment.pop("PYTEST_XDIST_WORKER", None)
-    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", HERE / file]
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", HERE / file]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
@@ -43,7 +44,7 @@ def test_random_shapes_belong_to_an_emulated_run():
         "no:cacheprovider",
         ROOT / "tests" / "kernels",
     ]
-    environment = os.environ | dict(PSPIN_CHIP="sm_80")
+    environment = os.environ | dict(PSPIN_CHIP="sm_80", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     environment.pop("PYTEST_XDIST_WORKER", None)
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
     names = [line.split("::")[1] for line in done.stdout.splitlines() if "test_kernels_random.py" in line]

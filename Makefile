@@ -19,7 +19,7 @@ help:
 	@echo "  make lab        open JupyterLab on the notebooks"
 	@echo "  make bench      print the performance tables (about a quarter of an hour)"
 	@echo "  make kernels    compile every Triton kernel for three GPUs (none is needed) and look at the machine code"
-	@echo "  make emulate    execute our kernels for A100 and H100 on the CPU, count, write docs/emulator.md (quarter of an hour)"
+	@echo "  make emulate    execute our kernels for A100 and H100 on the CPU, count, write docs/emulator.md (20 minutes)"
 	@echo "  make test-emulated  every test of the kernels, 300 random shapes, bugs and removed barriers, emulated (ten minutes)"
 	@echo "  make doctor     what this machine has, and what will run on it"
 	@echo

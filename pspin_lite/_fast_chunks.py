@@ -26,6 +26,7 @@ from torch import Tensor
 
 from . import _backends as backends
 
+LONGEST = 64  # tokens in a chunk: 128 are slower, because mask and scores grow with their square
 BLOCK = 8  # tokens: 8 and 16 are equally fast, 32 is slower
 
 

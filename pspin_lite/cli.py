@@ -24,8 +24,10 @@ def main(argv: list[str] | None = None) -> int:
     kernels = commands.add_parser("kernels", help="every Triton kernel compiled for three GPUs that need not be here")
     kernels.add_argument("--compare-fla", action="store_true", help="flash-linear-attention's kernels beside ours")
     kernels.add_argument("--only", choices=PARTS, help="one part alone")
-    kernels.add_argument("--executed", action="store_true", help="executed by the emulator and counted (15 minutes)")
+    kernels.add_argument("--executed", action="store_true", help="executed by the emulator and counted (20 minutes)")
     kernels.add_argument("--write", action="store_true", help="with --executed: write the record and docs/emulator.md")
+    kernels.add_argument("--missing", action="store_true", help="with --executed: only what the record lacks")
+    kernels.add_argument("--tutorials", metavar="FOLDER", help="Triton's own kernels, executed by the emulator")
     equations = commands.add_parser("equations", help="the paper's equations, where each is implemented and tested")
     equations.add_argument("--write", action="store_true", help="write docs/equations.md instead of printing it")
     study = commands.add_parser("experiments", help="the study behind the results: every network, tries and seeds")
@@ -50,10 +52,12 @@ def main(argv: list[str] | None = None) -> int:
 
         return main_of_bench(quick=args.quick, only=args.only)
     if args.command == "kernels":
-        from .tools.kernels import executed_record, report
+        from .tools.kernels import executed_record, report, tutorials
 
+        if args.tutorials:
+            return tutorials.main(args.tutorials)
         if args.executed:
-            return executed_record.main(write=args.write)
+            return executed_record.main(write=args.write, missing=args.missing)
         failed = report.main(compare_fla=args.compare_fla, only=args.only)
         executed_record.show(args.only)
         return failed

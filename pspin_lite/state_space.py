@@ -87,7 +87,8 @@ def chunked(
 ) -> tuple[Tensor, Tensor]:
     """Quadratic inside chunks of `chunk` tokens, recurrent from chunk to chunk. O(T (C d + d^2)) time, O(T) memory.
 
-    chunk=None takes what is fastest on the device (64 on a CPU, 128 on a GPU): results differ by rounding only.
+    chunk=None takes what is fastest on the device (64 on a CPU, 128 on a GPU): results differ by rounding only. Without
+    a gradient, a CPU takes longer chunks in pieces of 64.
     Returns the outputs [B,T,H,d] and the state [B,H,d,d] after the last token."""
     h = _check(q, k, v, g, state)
     if chunk is None:
@@ -101,13 +102,13 @@ def chunked(
             return kernels.chunked(q, k, v, g, h, chunk)
         if backend == "triton":
             raise complaint
-    chunk = min(chunk, T := q.shape[1])
-    pad = -T % chunk
     args = [x.to(h.dtype) for x in (q, k, v, g)]
-    if pad:
-        args = [F.pad(x, (0, 0) * (x.ndim - 2) + (0, pad)) for x in args]  # k = v = 0, g = 0: no write, no decay
     learns = torch.is_grad_enabled() and any(x.requires_grad for x in (*args, h))
     quick = q.device.type == "cpu" and not learns  # evaluation and prompts: the same to rounding, nothing is kept
+    chunk = min(chunk, T := q.shape[1], fast.LONGEST if quick else chunk)
+    pad = -T % chunk
+    if pad:
+        args = [F.pad(x, (0, 0) * (x.ndim - 2) + (0, pad)) for x in args]  # k = v = 0, g = 0: no write, no decay
     o, h = fast.forward(args, h, chunk, decay_mask) if quick else _Chunked.apply(*args, h, chunk)
     return (o[:, :T] if pad else o).to(q.dtype), h
 

@@ -31,13 +31,13 @@ from .report import SHAPES
 STEPS = 5
 
 
-def inputs(shape: str) -> tuple[list[Tensor], Tensor]:
-    """z, w_int, gamma, and a gradient of y."""
-    n, D = SHAPES[shape]["B"] * SHAPES[shape]["T"], SHAPES[shape]["Dint"]
+def inputs(shape: str, dtype: torch.dtype = torch.bfloat16, tokens: int | None = None) -> tuple[list[Tensor], Tensor]:
+    """z, w_int, gamma, and a gradient of y. tokens: the paper's if None."""
+    n, D = tokens or SHAPES[shape]["B"] * SHAPES[shape]["T"], SHAPES[shape]["Dint"]
     rng = torch.Generator().manual_seed(0)
     codes = torch.randint(-1, 2, (2 * D, D), generator=rng)
     values = torch.randn(n, 2 * D, generator=rng), codes / D**0.5, 0.25 * torch.randn(D, generator=rng)
-    return [x.bfloat16().requires_grad_() for x in values], torch.randn(n, D, generator=rng).bfloat16()
+    return [x.to(dtype).requires_grad_() for x in values], torch.randn(n, D, generator=rng).to(dtype)
 
 
 def passes(function: Callable, values: list[Tensor], dy: Tensor, chip: str, launches: list) -> dict:

@@ -82,6 +82,15 @@ def test_cumulative_sums(emulator):
     assert_same(result, dict(local=local, whole=s.double().cumsum(1)), 1e-6)
 
 
+def test_resets_of_the_gated_state_space(emulator):
+    """fla subtracts sums of decays, so that a reset becomes inf - inf."""
+    q, k, v, g, h = (x.float() for x in ssm_inputs(1, 100, 2, 36))
+    g[:, 50] = -torch.inf
+    o, _ = chunk_simple_gla(q, k, v, g, initial_state=h, scale=1.0, output_final_state=True, chunk_size=32)
+    assert not o.isfinite().all()
+    assert recurrent(q, k, v, g, h)[0].isfinite().all()
+
+
 @DTYPES
 def test_gated_state_space(emulator, dtype):
     """fla's chunk kernels for our operator, forward and backward."""

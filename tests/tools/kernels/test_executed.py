@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -34,6 +35,49 @@ def test_example_on_the_page_runs(tmp_path, n, read, least):
     assert f"{read} bytes read ({least} at least)" in done.stdout
 
 
+def test_record_is_of_the_kernels_as_they_are():
+    assert record.load()["kernels"] == record.fingerprint(), "kernels/ has changed: measure again with `make emulate`"
+
+
+def test_fingerprint_is_of_code_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    (tmp_path / "kernels").mkdir()
+    texts = {
+        "first": 'def f():\n    """Words.\n\n    More."""\n    return 1\n',
+        "words": '# A comment.\ndef f():\n    """Other words."""\n\n    return 1  # another\n',
+        "code": "def f():\n    return 2\n",
+    }
+    prints = {}
+    for name, text in texts.items():
+        (tmp_path / "kernels" / "one.py").write_text(text, encoding="utf-8")
+        prints[name] = record.fingerprint()
+    assert prints["first"] == prints["words"] != prints["code"]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_only_what_is_missing_is_measured(monkeypatch, changed):
+    """All of it, if the kernels have changed."""
+    measured, whole = [], record.load()
+    kept = whole | dict(attractor=whole["attractor"][1:], errors=whole["errors"][:-1])
+    if changed:
+        kept["kernels"] = "of others"
+    rows_of = {module: whole[name] for name, (module, _) in record.LISTS.items()}
+
+    def elsewhere(module: str, asked: str) -> list[dict]:
+        measured.append(json.loads(asked))
+        return [next(row for row in rows_of[module] if row | measured[-1] == row)]
+
+    monkeypatch.setattr(record, "load", lambda: kept)
+    monkeypatch.setattr(record, "trimmed", lambda row: row)
+    monkeypatch.setattr(record.machine_code, "elsewhere", elsewhere)
+    stored = []
+    monkeypatch.setattr(record, "store", stored.append)
+    record.main(write=True, missing=True)
+    jobs = [job for _, jobs_of in record.LISTS.values() for job in jobs_of()]
+    assert measured == (jobs if changed else [jobs[0], jobs[-1]])
+    assert stored == [whole]
+
+
 def counts(**changes) -> dict:
     nothing = dict(blocks=1000, tensor={}, instructions={}, least_read=0, least_written=0, passes=0)
     return nothing | changes
@@ -52,11 +96,22 @@ def test_bound_by_hand():
 
 def test_command_measures_what_the_page_compares():
     jobs = record.jobs()
-    assert len(jobs) == len({tuple(job.values()) for job in jobs}) == 16 + 20
+    assert len(jobs) == len({tuple(job.values()) for job in jobs}) == 16 + 20 + 12
     assert sum(job["what"] == "fla" for job in jobs) == 8
     attractor = record.attractor_jobs()
     assert len(attractor) == 4 * 3
     assert {job["what"] for job in attractor} == {"fused", "pytorch", "ternary"}
+    assert len(record.error_jobs()) == 4 * 3
+    for name, (_, jobs_of) in record.LISTS.items():
+        for row, job in zip(record.load()[name], jobs_of(), strict=True):
+            assert row | job == row, "the record has a row for each job, in their order"
+
+
+def test_errors_are_small():
+    limits = dict(float32=2e-6, float16=2e-3, bfloat16=1e-2)
+    for row in record.load()["rows"] + record.load()["errors"]:
+        if row.get("what") != "fla":
+            assert max(row["errors"].values()) < limits[row["dtype"]], row
 
 
 def test_table_of_the_record():

@@ -99,9 +99,8 @@ def test_operands_are_tried(capsys):
 
 
 def test_tokens_that_stop_early_are_nearly_right():
-    counts, unsettled, off = lesson_kernels.early_stops(steps=5, tol=0.01, tokens=16)
-    assert list(counts) == list(unsettled) == [f"layer {i}" for i in range(4)]
-    for steps, goes_on, error in zip(counts.values(), unsettled.values(), off, strict=True):
+    counts, off = lesson_kernels.early_stops(steps=5, tol=0.01, tokens=16)
+    assert len(counts) == 4
+    for steps, error in zip(counts, off, strict=True):
         assert 1 <= steps.min() <= steps.max() <= 5
-        assert (steps[goes_on] == 5).all(), "who has not settled took all"
         assert error < 0.03, "notebook 07 says: 1.6 per cent"

@@ -1,13 +1,11 @@
 """Notebook 07 on time and tiles: what a step waits for, what one program of a step reads and writes, forward and
-backward, the widget on what all programs request, against the size of their tiles, a race between two programs, and how
-long tokens and tiles run.
+backward, the widget on what all programs request, against the size of their tiles, and a race between two programs.
 Colours: spins green, drive sky blue, couplings blue, γ and the scale light grey, gradients red-orange."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -125,14 +123,17 @@ def waiting(I: int) -> tuple[Figure, dict[str, tuple[float, ...]]]:
             for part, time in parts.items():
                 axes.fill_between([left, left + time], y - 0.36, y + 0.36, color=WAITS[part], lw=0)
                 left += time
-            axes.text(left + 0.02 * max(totals), y, f"{total:,.{max(totals) < 100:d}f} µs", va="center", fontsize=9.5)
+            change = round(100 * (total / totals[0] - 1))
+            text = f"{total:,.{max(totals) < 100:d}f} µs" + (f" (−{-change}%)" if change else "")
+            axes.text(left + 0.02 * max(totals), y, text, va="center", fontsize=9.5)
         axes.set_title(name, loc="left", fontsize=10.5, weight="bold")
-        axes.set(xlim=(0, 1.3 * max(totals)), ylim=(3.6, -0.6), xticks=[])
+        axes.set(xlim=(0, 1.5 * max(totals)), ylim=(3.6, -0.6), xticks=[])
         axes.set_yticks(range(4), DESIGNS if i % 2 == 0 else [""] * 4)
         axes.tick_params(length=0)
         axes.spines["bottom"].set_visible(False)
         axes.grid(visible=False)
-    figure.text(0.115, 0.03, "Estimated µs of one step, at the peaks of an A100", fontsize=10)
+    note = "Estimated µs of one step, at the peaks of an A100. Each panel has its own scale."
+    figure.text(0.115, 0.03, note, fontsize=10)
     for x, (name, colour) in zip((0.115, 0.39, 0.64), WAITS.items(), strict=True):
         figure.text(x, 0.885, "■", color=colour)
         figure.text(x + 0.025, 0.885, name, fontsize=10)
@@ -241,43 +242,3 @@ def buffers() -> tuple[Figure, dict[str, int]]:
             axes.add_patch(Rectangle((target, y - 3.0), 7, 2.2, fc=tint(colour, depth), ec=colour, lw=1))
             label(axes, target + 3.5, y - 1.9, "step n", size=8.5)
     return figure, {"tiles of the wrong step": wrong}
-
-
-@styled
-def steps_taken(
-    counts: Mapping[str, np.ndarray], tile: int, cap: int, unsettled: Mapping[str, np.ndarray] | None = None
-) -> tuple[Figure, dict[str, float]]:
-    """Steps of each token, a row per layer, darker with more; a dot for those that would go on. Returns which share is
-    saved: of steps per token; of steps per tile, which runs as long as its slowest; of bytes, where a step with a
-    tolerance moves six arrays (spins, old and new, drive, acts), one without four, and acts at the end."""
-    rows = np.array(list(counts.values()))
-    slowest = rows.reshape(len(rows), -1, tile).max(2)
-    figure = Figure(figsize=(7.2, 0.55 * len(rows) + 1.5))
-    axes = figure.add_axes((0.11, 0.3, 0.66, 0.56))
-    for y, row in enumerate(rows):
-        for x, steps in enumerate(row):
-            axes.add_patch(Rectangle((x, -y - 0.38), 0.85, 0.76, fc=tint(SPIN, steps / cap)))
-        for x in np.flatnonzero((unsettled or {}).get(list(counts)[y], ())):
-            axes.plot(x + 0.43, -y, "o", color="white", markersize=3)
-        means = f"{row.mean():.1f} per token,\n{slowest[y].mean():.1f} per tile"
-        axes.text(rows.shape[1] + 1.5, -y, means, va="center", fontsize=9.5)
-    for x in range(tile, rows.shape[1], tile):
-        axes.axvline(x - 0.08, color=INK, lw=1.5)
-    for steps in range(1, cap + 1):  # the key
-        x = (steps - 1) * 0.2 * rows.shape[1]
-        axes.add_patch(Rectangle((x, -len(rows) - 1.25), 2, 0.5, fc=tint(SPIN, steps / cap), clip_on=False))
-        axes.text(x + 3, -len(rows) - 1, f"{steps} step{'s' * (steps > 1)}", va="center", fontsize=9.5)
-    if unsettled:
-        figure.text(0.99, 0.09, "white dot: would go on", ha="right", va="center", fontsize=9.5, color=INK)
-    axes.set(xlim=(0, rows.shape[1]), ylim=(-len(rows) + 0.5, 0.5), xlabel=f"tokens, in tiles of {tile}")
-    axes.set_xticks([])
-    axes.set_yticks(-np.arange(len(rows)), list(counts))
-    axes.grid(False)
-    moved = 6 * slowest.mean() + 2 * (slowest < cap).mean()  # a tile that stops early is copied once
-    saved = {
-        "steps per token": 1 - rows.mean() / cap,
-        "steps per tile": 1 - slowest.mean() / cap,
-        "bytes": 1 - moved / (4 * cap + 2),
-    }
-    figure.suptitle("A tile runs as long as its slowest token", x=0.02, ha="left", fontsize=12, weight="bold")
-    return figure, saved

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
 
 from .diagram import BACKWARD, DRIVE, FORWARD, INK, MINUS, PLUS, SPIN, arrow, box, canvas, label
 from .style import GREY, styled
@@ -146,13 +147,15 @@ COLOURS = {NAMES[key]: colour for key, colour in TRAVELS.items()}
 
 @styled
 def step_on_chip(T: int, I: int) -> tuple[Figure, dict[str, float]]:
-    """What travels between memory and chip in one step: four operations, and one kernel. Returns MiB in all."""
+    """What travels between memory and chip in one step, in arrows as wide as it is large: four operations, and one
+    kernel. Returns MiB in all."""
     plans = step_bytes(T, I)
     totals = {name: sum(_moved(plan).values()) for name, plan in plans.items()}
+    largest = max(size for plan in plans.values() for _, *both in plan for one in both for size in one.values())
     figure, axes = canvas(7.4, 6.0, "Fused, the field never leaves the chip")
     for x, (name, colour) in zip((1.5, 13.5, 25, 42.5), COLOURS.items(), strict=True):
         label(axes, x, 54.3, f"━ {name}", colour, 10, ha="left")
-    label(axes, 72.5, 54.3, "numbers: MiB", INK, 10, ha="right")
+    label(axes, 72.5, 54.3, "numbers, widths: MiB", INK, 10, ha="right")
     for base, (name, plan) in zip((30, 4), plans.items(), strict=True):
         label(axes, 1.5, base + 21.3, name, ha="left", weight="bold")
         box(axes, 1.5, base, 71, 4.4, "memory", "#9A9A9A", 10)
@@ -165,9 +168,16 @@ def step_on_chip(T: int, I: int) -> tuple[Figure, dict[str, float]]:
             for n, (key, size, up) in enumerate(moves):
                 at = left + 1 + (width - 2) * (n + 0.5) / len(moves)
                 low, high = base + 4.6, base + 13.2
-                arrow(axes, (at, low if up else high), (at, high if up else low), TRAVELS[key], width=1.8)
-                label(axes, at + 0.5, base + 8.6, f"{size:.0f}", TRAVELS[key], 9.5, ha="left")
+                _stream(axes, at, *((low, high) if up else (high, low)), TRAVELS[key], 9 * size / largest)
+                label(axes, at + 0.9, base + 8.6, f"{size:.0f}", TRAVELS[key], 9.5, ha="left")
     return figure, totals
+
+
+def _stream(axes: Axes, x: float, start: float, end: float, colour: str, width: float) -> None:
+    """An upright arrow whose shaft is `width` points wide."""
+    how = f"simple,head_length=8,head_width={width + 8},tail_width={width}"
+    look = dict(arrowstyle=how, mutation_scale=1, color=colour, lw=0, shrinkA=0, shrinkB=0)
+    axes.add_patch(FancyArrowPatch((x, start), (x, end), **look))
 
 
 def savings(I: int) -> Callable[[int], tuple[Figure, dict[str, str]]]:

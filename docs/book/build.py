@@ -16,10 +16,12 @@ import shutil
 import sys
 from pathlib import Path
 
+from pspin_lite.lessons import live
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PICTURE = re.compile(r'src="data:image/png;base64,([^"]+)"')
-UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html")  # of the theme
+UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html", "**/fa-brands-400.woff2")  # of the theme
 
 
 def stage(notebooks: Path, source: Path) -> None:
@@ -59,7 +61,8 @@ def build(notebooks: Path, out: Path) -> int:
 
 
 def lighten(book: Path) -> None:
-    """Pictures become files, notebooks to download go without figures (a run draws them), unused files go."""
+    """Pictures, and what live figures share, become files, notebooks to download go without figures (a run draws them),
+    unused files go."""
     for pattern in UNUSED:
         for path in (book / "_static").glob(pattern):
             if path.is_file():
@@ -69,7 +72,7 @@ def lighten(book: Path) -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 cell["outputs"] = [one for one in cell["outputs"] if "text/html" not in one.get("data", {})]
-        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
+        path.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
 
     def move(match: re.Match) -> str:
         picture = base64.b64decode(match[1])
@@ -77,8 +80,13 @@ def lighten(book: Path) -> None:
         (book / "_images" / name).write_bytes(picture)
         return f'src="../_images/{name}"'
 
+    (book / "_static" / "live.js").write_text(live.source("core.js"), encoding="utf-8")
+    (book / "_static" / "live.css").write_text(live.source("live.css"), encoding="utf-8")
+    script, style = f"<script>{live.source('core.js')}", f"<style>{live.source('live.css')}</style>"
     for path in (book / "notebooks").glob("*.html"):
-        path.write_text(PICTURE.sub(move, path.read_text(encoding="utf-8")), encoding="utf-8")
+        page = path.read_text(encoding="utf-8").replace(script, '<script src="../_static/live.js"></script><script>')
+        page = page.replace(style, '<link rel="stylesheet" href="../_static/live.css">')
+        path.write_text(PICTURE.sub(move, page), encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> int:

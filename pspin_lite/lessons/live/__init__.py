@@ -36,20 +36,20 @@ COLOURS = dict(
 
 def markup(draw: Callable, controls: Mapping[str, object], alt: str, still: str) -> str:
     """The live form of an explorer, hidden until its script has run, and the still picture behind it."""
-    parts = [f"<style>{_read('live.css')}</style>"]
+    parts = [f"<style>{source('live.css')}</style>"]
     spec = specify(draw, controls)
     if spec is not None:
         script, spec = spec.pop("script"), spec | dict(alt=alt)
         how = dict(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=float)
         text = json.dumps(spec, **how).replace("<", "\\u003c")
-        code = "".join(_read(name) for name in ("core.js", script) if name)
+        code = "".join(source(name) for name in ("core.js", script) if name)
         parts.append(f'<div class="pspin-live" hidden></div><script>{code}')
         parts.append(f"pspinLive.mount(document.currentScript, {text});</script>")
     return "".join([*parts, f'<div class="pspin-still">{still}</div>'])
 
 
 @cache
-def _read(name: str) -> str:
+def source(name: str) -> str:
     """A file of this folder, without the comments that take a line and without indentation."""
     lines = resources.files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in map(str.strip, lines) if line and not line.startswith("//")) + "\n"

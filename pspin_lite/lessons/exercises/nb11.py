@@ -11,15 +11,16 @@ from ... import transformer
 from . import Exercise, expect
 
 
-def bits_per_byte(nats: list[float], sizes: list[int]) -> float:
-    """All the nats in bits, over all the bytes."""
-    return sum(nats) / math.log(2) / sum(sizes)
+def lead(subword_nats: list[float], byte_nats: list[float], size: int) -> float:
+    """What the bytes cost more, in bits, over all the bytes of the text."""
+    return (sum(byte_nats) - sum(subword_nats)) / math.log(2) / size
 
 
-def grade_bits(answer) -> None:
-    expect("one token of 4 bytes at 4 ln 2 nats: 1 bit per byte", answer([4 * math.log(2)], [4]), 1.0)
-    expect("tokens of 1 and 9 bytes, 1 nat each", answer([1.0, 1.0], [1, 9]), 0.2 / math.log(2))
-    expect("an end token costs nats and is no byte", answer([1.0, 1.0, 0.5], [2, 3, 0]), 0.5 / math.log(2))
+def grade_lead(answer) -> None:
+    bit = math.log(2)
+    expect("8 bits against 12, over 4 bytes: 1 ahead", answer([8 * bit], [3 * bit] * 4, 4), 1.0)
+    expect("more nats per token, and ahead", answer([3.0, 3.0], [1.0] * 8, 8), 0.25 / bit)
+    expect("an end token costs nats and is no byte", answer([2.0, 3.0, 0.5], [0.5] * 5 + [1.0], 5), -0.4 / bit)
 
 
 def rotate_pair(a: float, b: float, t: int, rate: float) -> tuple[float, float]:
@@ -57,7 +58,9 @@ def grade_once(answer) -> None:
 
 EXERCISES = {
     "11.1": Exercise(
-        grade_bits, bits_per_byte, "Add up first, divide last: a mean of ratios is not the ratio of sums."
+        grade_lead,
+        lead,
+        "Add up the nats of each list first. Then turn the difference into bits and divide by the bytes.",
     ),
     "11.2": Exercise(
         grade_once,

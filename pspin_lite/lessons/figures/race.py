@@ -235,7 +235,7 @@ def level(runs: study.Runs, unit: str, split: str) -> tuple[float, dict[str, flo
 def curves(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict]:
     """study.one_axis for names like "p-spin, batch 1": the colour is the network's, the dashes are the batch size's,
     and the title says which are lowest where the first one begins to cool down. -> what to show beneath: all of them
-    there"""
+    there, at a dashed line"""
     figure, _ = study.one_axis(runs, unit, split)
     panel = figure.axes[0]
     for line, band, name in zip(panel.lines, panel.collections, runs, strict=True):
@@ -246,6 +246,9 @@ def curves(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Fig
     _mark(panel, runs, unit)
     panel.legend(fontsize=9.5, title="bands: lowest to highest seed", title_fontsize=9)
     place, bits = level(runs, unit, split)
+    low, high = panel.get_ylim()
+    panel.plot([place, place], [low, high], "--", color=GREY, lw=1, zorder=1)
+    panel.set_ylim(low, high)
     lowest = [name for name in bits if bits[name] < min(bits.values()) + HARDLY]
     shared = sorted({name.partition(", ")[2] for name in lowest})
     finding = f"{' and '.join(map(display_name, lowest))} lead{'s' if len(lowest) == 1 else ''}"

@@ -28,12 +28,13 @@ def test_batch_sizes_share_the_colour_of_their_network():
     small, large = panel.lines[:2]
     assert small.get_color() == large.get_color() == study.OF_ARMS["p-spin"]["color"]
     assert (small.get_linestyle(), large.get_linestyle()) == ("-", ":")
-    dots = panel.lines[2:]
+    *dots, dashed = panel.lines[2:]
     assert [dot.get_xdata()[0] for dot in dots] == [race.cooling(one[0], "sequences") for one in given.values()]
     assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-Spin, batch 1", "p-Spin, batch 64"]
     assert list(numbers) == ["sequences so far", "p-Spin, batch 1", "p-Spin, batch 64"]
     place, bits = race.level(given, "sequences", "held-out")
     assert place == race.cooling(given["p-spin, batch 1"][0], "sequences")
+    assert list(dashed.get_xdata()) == [place, place], "where the numbers are taken"
     assert numbers["p-Spin, batch 1"] == f"{bits['p-spin, batch 1']:.2f}"
     assert panel.get_title("left") == "At equal sequences: p-Spin, batch 1 leads"
     small = {name: one for name, one in every.items() if name.endswith("batch 1")}

@@ -1,7 +1,7 @@
 """The walk of notebook 02 in bfloat16, compiled for an A100: executed, taken apart, and what it needs. Seconds, no GPU.
 
     result = compiled.run(T=64, d=32, C=32)             one head, executed by the emulator: notebook 02
-    text = compiled.look(T=64, d=32, C=32)              a line of it, compiled with four warps: notebook 03
+    result = compiled.look(T=64, d=32, C=32)            the same with four warps, from inside: notebook 03
     C = compiled.multiply(A, B)                         one instruction of a tensor core, from hand-written PTX
     rows = compiled.resources(d=88, chunks=(32, 128))   registers, spills and so on, as in tools/kernels/report.py
 
@@ -9,7 +9,11 @@ All but `multiply` take a process of their own, like everything that compiles (s
 
 run    error      largest difference of o from float64, relative to the largest entry
        counts     number of warps -> Counters.as_dict() of the emulator
-look   the Triton line that reads the old state, and below it the PTX that comes from it
+look   counts     Counters.as_dict() of the emulator
+       listing    the Triton line that reads the old state, and below it the PTX that comes from it
+       barrier    line of the PTX of the last bar.sync in the listing
+       races      line of a bar.sync -> what the emulator says when it is taken out; "" if it does not notice
+       unchanged  lines of those it does not notice without which o is the same to the bit
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from torch import Tensor
 from ..tools.emulator.counters import kind_of
 from ..tools.emulator.machine import launch
 from ..tools.emulator.memory import Memory
-from ..tools.emulator.parser import parse
+from ..tools.emulator.parser import EmulatorError, parse
 from ..tools.kernels import machine_code
 
 WARPS = (1, 2, 4, 8)
@@ -93,8 +97,10 @@ def run(T: int, d: int, C: int) -> dict:
     return result
 
 
-def look(T: int, d: int, C: int) -> str:
-    return machine_code.elsewhere(__name__, "look", json.dumps(dict(T=T, d=d, C=C)))[0]["listing"]
+def look(T: int, d: int, C: int) -> dict:
+    result = machine_code.elsewhere(__name__, "look", json.dumps(dict(T=T, d=d, C=C)))[0]
+    result["races"] = {int(line): text for line, text in result["races"].items()}
+    return result
 
 
 def inputs(T: int, d: int) -> tuple[Tensor, ...]:
@@ -113,35 +119,46 @@ def measure(T: int, d: int, C: int) -> dict:
     return dict(error=wrong.item(), counts=dict(zip(WARPS, counts, strict=True)))
 
 
-def inside(T: int, d: int, C: int) -> str:
-    texts: list[str] = []
-    execute(inputs(T, d), C, look=texts.append)
-    return listing(texts[0])
+def inside(T: int, d: int, C: int) -> dict:
+    given, texts = inputs(T, d), []
+    o, counts = execute(given, C, edit=lambda ptx: texts.append(ptx) or ptx)
+    text, barrier = listing(texts[0])
+    places = [found.start(1) for found in re.finditer(r"^\s*(bar\.sync)", texts[0], re.MULTILINE)]
+    numbers = [one.line for one in parse(texts[0]).code if one.parts[0] == "bar"]
+    races, unchanged = dict.fromkeys(numbers, ""), []
+    for number, place in zip(numbers, places, strict=True):
+        without = texts[0][:place] + "//" + texts[0][place:]
+        try:
+            result, _ = execute(given, C, edit=lambda _, without=without: without)
+            unchanged += [number] * torch.equal(result, o)
+        except EmulatorError as error:
+            races[number] = str(error)
+    return dict(counts=counts, listing=text, barrier=barrier, races=races, unchanged=unchanged)
 
 
 def execute(
-    given: tuple[Tensor, ...], C: int, warps: int = 4, look: Callable[[str], None] = lambda ptx: None
+    given: tuple[Tensor, ...], C: int, warps: int = 4, edit: Callable[[str], str] = lambda ptx: ptx
 ) -> tuple[Tensor, dict]:
-    """The outputs, and what `walk` did; `look` sees its PTX. num_stages=1: nothing is loaded in advance."""
+    """The outputs, and what `walk` did, its PTX edited before it runs. num_stages=1: nothing is loaded in advance."""
     from ..tools.emulator import driver
     from .kernels import walk
 
     parsed = driver.parsed
 
-    def seen(ptx: str, name: str, shared: int) -> object:
-        look(ptx)
-        return parsed(ptx, name, shared)
+    def edited(ptx: str, name: str, shared: int) -> object:
+        return parsed(edit(ptx), name, shared)
 
     q, k, v, g, h = given
     (H, T, d), o, h = q.shape, torch.empty_like(q), h.clone()
     walk.device_caches.clear()  # loaded kernels
-    with mock.patch.object(driver, "parsed", seen), driver.chip("sm_80", count=True) as emulator:
+    with mock.patch.object(driver, "parsed", edited), driver.chip("sm_80", count=True) as emulator:
         walk[(H,)](q, k, v, g, h, o, T, d, C=C, WIDTH=d, num_warps=warps, num_stages=1)
     return o, emulator.launches[-1].as_dict()
 
 
-def listing(ptx: str) -> str:
-    """The line of Triton, and below it the PTX that comes from it, of each kind between two barriers once."""
+def listing(ptx: str) -> tuple[str, int]:
+    """The line of Triton, and below it the PTX that comes from it, of each kind between two barriers once; the line of
+    the last barrier."""
     from .kernels import output
 
     source, first = inspect.getsourcelines(output.fn)
@@ -155,7 +172,7 @@ def listing(ptx: str) -> str:
             seen.add((one.opcode, barrier))
             text = re.sub(r"(?<=[{[]) | (?=[]}])", "", " ".join(one.text.split())).replace(" + 0]", "]")
             rows += textwrap.wrap(f"{one.line:>6} {text}", COLUMNS, subsequent_indent=" " * 11)
-    return "\n".join(rows)
+    return "\n".join(rows), barrier
 
 
 def resources(d: int, chunks: Sequence[int], warps: int = 8) -> list[dict]:
@@ -181,5 +198,5 @@ def compile_walk(d: int, chunks: Sequence[int], warps: int) -> list[dict]:
 
 if __name__ == "__main__":
     task, options = sys.argv[1], json.loads(sys.argv[2])
-    tasks = {"run": lambda: [measure(**options)], "look": lambda: [dict(listing=inside(**options))]}
+    tasks = {"run": lambda: [measure(**options)], "look": lambda: [inside(**options)]}
     print(json.dumps(tasks[task]() if task in tasks else compile_walk(**options)))

@@ -28,11 +28,20 @@ def test_a_product_by_one_instruction():
     assert torch.equal(compiled.multiply(A, B), A @ B)
 
 
-def test_a_line_of_the_walk_from_inside():
-    triton, *ptx = compiled.look(T=64, d=32, C=32).splitlines()
+def test_the_walk_from_inside_and_without_its_barriers():
+    result = compiled.look(T=64, d=32, C=32)
+    counts = result["counts"]
+    assert counts["least_read"] == 2 * 3 * 64 * 32 + 4 * 64 + 4 * 32**2, "as the notebook counts by hand"
+    assert counts["written"] == 2 * 64 * 32 + 4 * 32**2
+    triton, *ptx = result["listing"].splitlines()
     assert triton.startswith("before = tl.dot(q, h")
     for opcode in ("bar.sync", "st.shared", "ldmatrix", "mma.sync", "mul.f32"):
         assert any(opcode in row for row in ptx), opcode
+    assert f"{result['barrier']} bar.sync" in result["listing"]
+    assert result["races"][result["barrier"]].startswith("race: ")
+    silent = [number for number, text in result["races"].items() if text == ""]
+    assert len(silent) == 2, "notebook 03 says so"
+    assert silent == result["unchanged"], "and that without either the outputs are identical"
 
 
 def test_the_walk_executed_and_counted():

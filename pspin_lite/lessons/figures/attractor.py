@@ -247,5 +247,5 @@ def growth(parts: np.ndarray, bound: np.ndarray) -> Figure:
     axes.set_yticks(range(len(bound)))
     axes.grid(axis="y", visible=False)
     figure.legend(loc="outside lower center", ncols=4, fontsize=9.5, handlelength=1)
-    _headline(figure, "γ grew most, but pattern and scale were needed to pass 1")
+    _headline(figure, "γ grew most in every layer, but not alone")
     return figure

@@ -200,7 +200,7 @@ def growth(fresh: ArrayLike, trained: ArrayLike) -> tuple[Figure, np.ndarray]:
         axes.annotate("", (end, y), (start, y), arrowprops=dict(arrowstyle="-|>", color=GREEN, lw=2.2, shrinkA=4))
         axes.text(1.02 * end, y, f"× {factor:.1f}", va="center", fontsize=10)
     axes.plot(fresh, places, "o", color=GREEN, mfc="white", ms=7)
-    axes.set_yticks(places, [f"layer {i + 1}" for i in range(len(fresh))])
+    axes.set_yticks(places, [f"layer {i}" for i in range(len(fresh))])
     axes.set(xlabel=r"scale $s$ of $W_{\mathrm{int}}$, fresh → trained", xlim=(0, 1.15 * trained.max()))
     axes.set_ylim(-0.6, len(fresh) - 0.4)
     axes.grid(axis="y", visible=False)

@@ -51,6 +51,12 @@ years = found.years
 def bits(model, order):
     return [continual.eras(run).bits for run in records.seeds("continual", f"{model}-{order}").values()]""",
 }
+CLASSES = {
+    "10_byte_run": "counting",
+    "12_verdicts": "arms",
+    "11_subword_run": "recipes",
+    "13_continual_learning": "era",
+}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
 
@@ -77,7 +83,7 @@ def lab(tmp_path):
     notebook = nbformat.read(NOTEBOOK, 4)
     for name, before in LATER.items():
         code = [cell.source for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells if cell.cell_type == "code"]
-        *_, widget = (i for i, source in enumerate(code) if "Explorer(" in source)  # the last of the notebook
+        widget = next(i for i, source in enumerate(code) if f'"{CLASSES[name]}"' in source)
         ahead = [source for source in code[:widget] if re.search(r"^def (?:draw_\w+|after)\(", source, re.MULTILINE)]
         notebook.cells += map(new_code_cell, [before, *ahead, code[widget]])
     nbformat.write(notebook, folder / "root" / "notebooks" / NOTEBOOK.name)
@@ -154,12 +160,12 @@ def page(lab):
         ran = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
         assert ran, f"a cell failed: {page.evaluate('() => window.kernelErrors')}"
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        page.set_default_timeout(PATIENCE)
         page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.wait_for_selector(".counting [data-name='counts write']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
         page.wait_for_selector(".recipes [data-name='p-Spin, batch 1']")
         page.wait_for_selector(".era [data-name='p-spin: lost']")
-        page.set_default_timeout(PATIENCE)
         yield page
         browser.close()
 

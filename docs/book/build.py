@@ -82,9 +82,10 @@ def lighten(book: Path) -> None:
 
     (book / "_static" / "live.js").write_text(live.source("core.js"), encoding="utf-8")
     (book / "_static" / "live.css").write_text(live.source("live.css"), encoding="utf-8")
-    script, style = f"<script>{live.source('core.js')}", f"<style>{live.source('live.css')}</style>"
+    place = '<div class="pspin-live" hidden></div><script>'  # a figure goes into the element before its script
+    script, style = place + live.source("core.js"), f"<style>{live.source('live.css')}</style>"
     for path in (book / "notebooks").glob("*.html"):
-        page = path.read_text(encoding="utf-8").replace(script, '<script src="../_static/live.js"></script><script>')
+        page = path.read_text(encoding="utf-8").replace(script, f'<script src="../_static/live.js"></script>{place}')
         page = page.replace(style, '<link rel="stylesheet" href="../_static/live.css">')
         path.write_text(PICTURE.sub(move, page), encoding="utf-8")
 

@@ -8,7 +8,6 @@ from pspin_kernels import runtime  # isort: skip  # noqa: F401  (first: it decid
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -281,23 +280,3 @@ def gate_gradients(shortcut: Callable, g: Tensor, d: int = 16) -> tuple[Tensor, 
         "sums (ours), float32": grads["dg"],
     }
     return reference, methods
-
-
-def early_stops(steps: int, tol: float, tokens: int) -> tuple[list[np.ndarray], list[float]]:
-    """byte-lite on a speech it has not seen, with the package's fused kernels. For each layer: the steps of each token,
-    and by how much the spins of the token that is most off differ from those after all steps, relative to their
-    norm."""
-    from pspin_kernels import attractor as fused
-
-    from .. import attractor, fixed_points, load, ternary
-
-    run, counts, off = load("byte-lite"), [], []
-    window = next(iter(run.data()["recent"].windows(1)))[0][:, :tokens]
-    device = torch.get_default_device()
-    for drive, w, gamma in fixed_points.layers(run.model.to(device), window.to(device)):
-        packed = fused.aligned(ternary.pack(ternary.quantize(w)[0]))
-        early, _, progress = fused.forward(drive, packed, w.abs().max()[None], gamma, steps, tol)
-        full = attractor.unrolled(drive, w, gamma, steps)
-        counts.append(progress.count.cpu().numpy())
-        off.append(((early - full).norm(dim=1) / full.norm(dim=1)).max().item())
-    return counts, off

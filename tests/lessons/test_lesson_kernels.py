@@ -96,11 +96,3 @@ def test_operands_are_tried(capsys):
     said = capsys.readouterr().out.splitlines()
     assert [line[:2] for line in said] == ["no", "ye", "no"]
     assert said[2].endswith("4.0")
-
-
-def test_tokens_that_stop_early_are_nearly_right():
-    counts, off = lesson_kernels.early_stops(steps=5, tol=0.01, tokens=16)
-    assert len(counts) == 4
-    for steps, error in zip(counts, off, strict=True):
-        assert 1 <= steps.min() <= steps.max() <= 5
-        assert error < 0.03, "notebook 07 says: 1.6 per cent"

@@ -138,14 +138,24 @@ def grade_shows(answer) -> None:
             expect(f'"{bug}" with T = {T}, I = {I}', answer(bug, T, I), goes_wrong(bug, T, I), 0)
 
 
-def neumann_bytes(T: int, I: int, size: int) -> float:
-    """Five arrays of spins (acts are two) and a quarter of a byte for each of 2 I² couplings."""
-    return 5 * T * I * size + 2 * I * I / 4
+def neumann_bytes(T: int, I: int, size: int, BM: int, BN: int) -> float:
+    """Three arrays of spins (acts are two) for each tile of columns, two that travel once, and for each tile of rows a
+    quarter of a byte for each of 2 I² couplings."""
+    return (3 * (I // BN) + 2) * T * I * size + T // BM * 2 * I * I / 4
 
 
 def grade_bytes(answer) -> None:
-    for (T, I, size), expected in (((2048, 2048, 4), 85_983_232), ((1, 1408, 2), 1_005_312)):
-        expect(f"bytes for T = {T}, I = {I}, {size} bytes per number", answer(T, I, size), expected, 0)
+    for sizes, expected in (
+        ((2048, 2048, 4, 2048, 2048), 82 * 2**20),  # one tile: every tensor once
+        ((2048, 2048, 4, 16, 32), 3360 * 2**20),
+        ((64, 128, 2, 16, 32), 262_144),
+    ):
+        expect(
+            "bytes for T = {}, I = {}, {} bytes per number, tiles of {} × {}".format(*sizes),
+            answer(*sizes),
+            expected,
+            0,
+        )
 
 
 EXERCISES = {
@@ -170,6 +180,7 @@ EXERCISES = {
     "7.4": Exercise(
         grade_bytes,
         neumann_bytes,
-        "acts are two arrays of T * I; with dy, the old and the new adjoint that makes five. Four codes per byte.",
+        "I // BN programs read the same rows of three arrays: the old adjoint and acts, which are two. T // BM "
+        "programs read the same columns of couplings, four codes per byte. dy and the new adjoint travel once.",
     ),
 }

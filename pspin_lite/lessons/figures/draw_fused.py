@@ -102,7 +102,7 @@ def step_waits(
 BANDWIDTH = 1.555e12  # bytes per second, by the data sheet of an A100
 WAITS = {"product: arithmetic": ZERO, "product: memory": PLUS, "other operations": FORWARD}
 CASES = {  # title -> tokens, bytes per number, flops per second, every tensor once
-    "1 token, 16 bits:\npacking wins": (1, 2, 312e12, True),
+    "1 token, 16 bits, without\nlaunches: packing wins": (1, 2, 312e12, True),
     "2,048 tokens, float32:\nlittle to gain": (2048, 4, 19.5e12, True),
     "2,048 tokens, 16 bits, cache\nserves all rereads: fusing wins": (2048, 2, 312e12, True),
     "2,048 tokens, 16 bits, cache\nserves none: packing wins": (2048, 2, 312e12, False),
@@ -123,16 +123,15 @@ def waiting(I: int) -> tuple[Figure, dict[str, tuple[float, ...]]]:
             for part, time in parts.items():
                 axes.fill_between([left, left + time], y - 0.36, y + 0.36, color=WAITS[part], lw=0)
                 left += time
-            change = round(100 * (total / totals[0] - 1))
-            text = f"{total:,.{max(totals) < 100:d}f} µs" + (f" (−{-change}%)" if change else "")
-            axes.text(left + 0.02 * max(totals), y, text, va="center", fontsize=9.5)
+            texts = {0: f"{total:,.0f} µs", 3: f"−{100 * (1 - total / totals[0]):.0f}%"}  # neither, both
+            axes.text(left + 0.02 * max(totals), y, texts.get(y, ""), va="center", fontsize=9.5)
         axes.set_title(name, loc="left", fontsize=10.5, weight="bold")
-        axes.set(xlim=(0, 1.5 * max(totals)), ylim=(3.6, -0.6), xticks=[])
+        axes.set(xlim=(0, 1.25 * max(totals)), ylim=(3.6, -0.6), xticks=[])
         axes.set_yticks(range(4), DESIGNS if i % 2 == 0 else [""] * 4)
         axes.tick_params(length=0)
         axes.spines["bottom"].set_visible(False)
         axes.grid(visible=False)
-    note = "Estimated µs of one step, at the peaks of an A100. Each panel has its own scale."
+    note = "Estimates for one step at an A100's peak rates. Each panel has its own scale."
     figure.text(0.115, 0.03, note, fontsize=10)
     for x, (name, colour) in zip((0.115, 0.39, 0.64), WAITS.items(), strict=True):
         figure.text(x, 0.885, "■", color=colour)
@@ -219,26 +218,35 @@ def backward_program(T: int, I: int, BM: int = 16, BN: int = 32) -> tuple[Figure
 
 @styled
 def buffers() -> tuple[Figure, dict[str, int]]:
-    """Two programs in a row, spins written over the old ones, and written into a second buffer: how many tiles of the
+    """Two programs in a row, spins written over the old ones, and written into a second array: how many tiles of the
     wrong step are read."""
-    figure, axes = canvas(7.4, 3.7, "Written in place, program 1 reads a mixture of two steps")
+    figure, axes = canvas(7.4, 4.4, "Written in place, program 1 reads a mixture of two steps")
     wrong = 0
+
+    def tile(left: float, y: float, text: str, colour: str, depth: float, height: float = 5, up: float = 0) -> None:
+        axes.add_patch(Rectangle((left, y), 7, height, fc=tint(colour, depth), ec=colour, lw=1.2))
+        label(axes, left + 3.5, y + height / 2 + up, text, size=8.5)
+
     for x0, name, in_place in ((2, "one array, overwritten", True), (40, "reads one array, writes the other", False)):
-        label(axes, x0, 30.8, name, INK, 11, ha="left", weight="bold")
-        for program, y in ((0, 20.2), (1, 6.2)):
+        label(axes, x0, 37.3, name, INK, 11, ha="left", weight="bold")
+        for program, y in ((0, 27.2), (1, 11.2)):
             box(axes, x0, y, 11, 5, f"program {program}", GREY, 10)
-            for tile in (0, 1):
-                left = x0 + 17.5 + 7.5 * tile
-                new = in_place and tile < program
+            for i in (0, 1):
+                left, new, lost = x0 + 17.5 + 7.5 * i, in_place and i < program, in_place and i == program
                 wrong += new
-                face = tint(BACKWARD, 0.45) if new else tint(SPIN, 0.25)
-                axes.add_patch(Rectangle((left, y), 7, 5, fc=face, ec=BACKWARD if new else SPIN, lw=1.2))
-                label(axes, left + 3.5, y + 2.5, "step n" if new else "step n − 1", size=8.5)
+                text, colour, depth = ("step n", BACKWARD, 0.45) if new else ("step n − 1", SPIN, 0.25)
+                tile(left, y, text, colour, depth, up=1.3 * lost)
+                if lost:
+                    tile(left, y, "step n", BACKWARD, 0.45, 2.4)
+                elif not in_place and i <= program:
+                    tile(left, y - 6.4, "step n", SPIN, 0.6, 2.4)
+                elif not in_place:
+                    axes.add_patch(Rectangle((left, y - 6.4), 7, 2.4, fc="none", ec=GREY, lw=1, ls=":"))
             arrow(axes, (x0 + 17.1, y + 2.5), (x0 + 11.4, y + 2.5), BACKWARD if in_place and program else FORWARD)
-            label(axes, x0 + 25, y + 6.8, "reads", GREY, 9.5)
-            target = x0 + 17.5 + 7.5 * program
-            label(axes, x0, y - 1.7, f"then writes tile {program}", GREY, 9.5, ha="left")
-            colour, depth = (BACKWARD, 0.45) if in_place else (SPIN, 0.6)
-            axes.add_patch(Rectangle((target, y - 3.0), 7, 2.2, fc=tint(colour, depth), ec=colour, lw=1))
-            label(axes, target + 3.5, y - 1.9, "step n", size=8.5)
+            label(axes, x0 + 25, y + 6.6, "reads all", GREY, 9.5)
+            if in_place:
+                label(axes, x0 + 25, y - 1.8, f"then overwrites tile {program}", BACKWARD, 9.5)
+            else:
+                label(axes, x0 + 25, y - 2, f"then writes tile {program}", GREY, 9.5)
+                label(axes, x0 + 17, y - 5.2, "other array", GREY, 9.5, ha="right")
     return figure, {"tiles of the wrong step": wrong}

@@ -20,7 +20,6 @@ from .live import LiveFigure, Panel
 from .style import BLUE, GREEN, GREY, ORANGE, styled
 
 SAMPLE = f"bits per byte ({jobs.FULL['validate_tokens']:,} tokens)"  # a sample, validated during a run
-COLUMNS = ("rate", "window", "p-Spin", "Transformer", "difference")  # of a comparison
 EQUAL = {"sequences": "sequences", "flops": "arithmetic", "seconds": "time"}
 BOTH = ("p-spin", "transformer")
 HARDLY = 0.05  # bits per byte: networks that a title does not tell apart
@@ -109,18 +108,6 @@ def difference(pair: tuple[Network, Network], split: str) -> Difference:
     return records.compare(*pair, split, FAMILY)
 
 
-def _row(pair: tuple[Network, Network]) -> list[str]:
-    """Under COLUMNS: how two networks were trained, where they end, and the difference."""
-    runs = [list(runs_of(one).values()) for one in pair]
-    models = [one[0]["config"]["model"] for one in runs]
-    settings = [[f"{model['lr']:g}", f"{model['context']}"] for model in models]
-    ends = [np.mean([run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in one]) for one in runs]
-    gap = difference(pair, records.SPLIT)
-    width = f" ± {gap.half_width:.3f}" if gap.pairs > 1 else ", one run each"
-    merged = [" / ".join(dict.fromkeys(values)) for values in zip(*settings, strict=True)]
-    return [*merged, *(f"{end:.3f}" for end in ends), f"{gap.mean:+.3f}{width}"]
-
-
 @styled
 def square(
     alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",) * 4, empty: bool = False
@@ -162,11 +149,6 @@ def square(
     across = ends["p-spin", 1] - ends["transformer", 64]
     d.label(axes, middle, between, f"{diagonal}\n{across:+.3f}", d.BACKWARD, bbox=white)
     return figure, ends
-
-
-def trained(pairs: Mapping[str, tuple[Network, Network]]) -> list[list[str]]:
-    """A table: how the networks of each pair were trained, where they end, and the difference."""
-    return [["bits per byte, held-out", *COLUMNS], *([name, *_row(pair)] for name, pair in pairs.items())]
 
 
 @styled

@@ -62,6 +62,27 @@ def after(runs: Sequence[dict], place: float, unit: str = "sequences", split: st
     return float(np.interp(place, x, np.mean([records.curve(run, split)[1] for run in runs], 0)))
 
 
+def short_lead(pair: tuple[Network, Network], rate: float, split: str = records.SPLIT) -> float:
+    """By how many bits per byte the first network leads the second in the tuning runs at a learning rate."""
+    ends = []
+    for network in pair:
+        runs = [(one["config"]["model"], one["summary"]) for one in records.tries(*network).values()]
+        start = networks.SCALES[0]
+        [end] = [end for model, end in runs if (model["lr"], model["gain"]) == (rate, start)]
+        ends.append(end["validation"][split]["bits_per_byte"])
+    return ends[1] - ends[0]
+
+
+def plateau_factor(alphabet: str, name: str) -> float:
+    """How many times as many sequences batch 64 takes to the loss that batch 1 has when its learning rate begins to
+    fall; infinite if its own begins to fall first."""
+    small, large = (list(records.seeds(f"{alphabet}-{batch}", name).values()) for batch in RECIPES)
+    start, end = (cooling(runs[0], "sequences") for runs in (small, large))
+    level = after(small, start)
+    places = (place for place in np.arange(start, end + 1, 10) if after(large, place) <= level)
+    return float(next(places, np.inf)) / start
+
+
 def weigh_the_past(distance: int, decay: float) -> tuple[LiveFigure, dict[str, float]]:
     """For an Explorer: what two ways of weighing make of the same products of query and key. One token of the past fits
     the query, `distance` tokens back; the products are made up, 1 for it and 0.1 for the others, and so is the factor
@@ -117,7 +138,7 @@ def square(
     -> (network, batch) -> bits per byte"""
     figure, axes = d.canvas(5.2, 4.3, title)
     label = "bits per byte on held-out speeches\n"
-    label += "" if empty else "across: batch 64 minus batch 1\n"
+    label += "" if empty else "across: batch 1 minus batch 64\n"
     label += f"{'' if empty else 'down and '}diagonal: p-Spin minus Transformer"
     d.label(axes, 1.5, 36.9, label, GREY, ha="left")
     high, wide, left, low = 7.5, 14, {1: 13.5, 64: 37.3}, {"p-spin": 20, "transformer": 1.5}
@@ -135,7 +156,7 @@ def square(
             continue
         y = low[name] + high / 2
         d.arrow(axes, (left[1] + wide, y), (left[64], y))
-        d.label(axes, middle, y + 1.5, f"{ends[name, 64] - ends[name, 1]:+.3f}", size=10.5)
+        d.label(axes, middle, y + 1.5, f"{ends[name, 1] - ends[name, 64]:+.3f}", size=10.5)
     white = dict(fc="white", ec="none", pad=1.5)
     between = (low["p-spin"] + low["transformer"] + high) / 2
     for batch, x in left.items():

@@ -114,7 +114,7 @@ def test_a_square_has_four_ends_and_what_lies_between_them():
         values = ledger.results()[claim].values
         assert f"{values['gap']:+.3f} ± {values['width']:.3f}" in texts, "the interval of the verdict"
     for name in ("p-spin", "transformer"):
-        assert f"{ends[name, 64] - ends[name, 1]:+.3f}" in texts
+        assert f"{ends[name, 1] - ends[name, 64]:+.3f}" in texts
     assert f"the headline\n{ledger.results()['eight-times'].values['gap']:+.3f}" in texts
     (left, upper), (right, lower) = (texts[f"{ends[end]:.3f}"] for end in (("p-spin", 1), ("transformer", 64)))
     assert left < right
@@ -147,3 +147,19 @@ def test_an_explorer_compares_recipes_in_two_alphabets():
 def test_a_configuration_is_that_of_the_runs():
     made = records.read("subwords-1/p-spin/seed-1")["config"]["model"]
     assert race.config(("subwords-1", "p-spin")).layers == made["layers"]
+
+
+def test_a_lead_in_short_runs_is_between_runs_alike_but_for_the_network():
+    pair = ("subwords-1", "p-spin"), ("subwords-64", "transformer")
+    leads = [race.short_lead(pair, 8e-4, split) for split in records.SPLITS]
+    ours, theirs = (records.rates(*network)[8e-4] for network in pair)
+    assert sum(leads) / 2 == pytest.approx(theirs - ours), "the score is their mean"
+
+
+def test_on_the_plateau_the_large_batch_takes_less_than_at_the_end():
+    for name in race.BOTH:
+        factor = race.plateau_factor("subwords", name)
+        small, large = (race.runs_of((f"subwords-{batch}", name)).values() for batch in (1, 64))
+        level = race.after(list(small), 7000)
+        assert race.after(list(large), 7000 * factor) == pytest.approx(level, abs=1e-3)
+        assert 7000 * factor < race.cooling(next(iter(large)), "sequences"), "on its plateau"

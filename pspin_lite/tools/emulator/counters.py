@@ -56,6 +56,7 @@ KINDS = {  # first word of an instruction -> kind
     "branch": "bra ret exit",
     "move": "mov cvt selp cvta prmt createpolicy",
 }
+ALL_KINDS = (*KINDS, "float", "integer")  # float: arithmetic on floating-point numbers. integer: all that is left
 KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
 FLOATS = re.compile(r"(bf|f|tf)\d+(x2)?")
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..emulator.counters import RATES, bound
+from ..emulator.counters import ALL_KINDS, RATES, bound
 from . import counted, machine_code
 from .report import CHUNKS, SHAPES
 
@@ -102,8 +102,9 @@ def _launch(one: dict, chip: str) -> dict:
     seconds = bound(one, chip)
     limit = max(("memory", "tensor", "issue", "shared"), key=lambda name: seconds[name])
     return {name: one[name] for name in NOTED if name in one} | dict(
-        instructions=sum(one["instructions"].values()), tensor=sum(one["tensor"].values()),
-        least=one["least_read"] + one["least_written"], bound=round(1e6 * seconds["bound"], 2), limit=limit,
+        instructions={kind: one["instructions"].get(kind, 0) for kind in ALL_KINDS},
+        tensor=sum(one["tensor"].values()), least=one["least_read"] + one["least_written"],
+        bound=round(1e6 * seconds["bound"], 2), limit=limit,
     )  # fmt: skip
 
 

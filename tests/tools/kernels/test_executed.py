@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from pspin_lite.tools.emulator.counters import bound
+from pspin_lite.tools.emulator.counters import ALL_KINDS, bound
 from pspin_lite.tools.kernels import counted, machine_code
 from pspin_lite.tools.kernels import executed_record as record
 
@@ -133,6 +133,23 @@ def test_table_of_the_record():
         alike = [words for words in shown if words[:2] == ["forward", launch["name"]] and words[-1] == launch["limit"]]
         assert any(f"{launch['bound']:.1f}" == words[-2] for words in alike)
         assert all(0 < int(words[4]) <= 255 for words in alike), "registers"
+        assert any(f"{launch['read'] / 32e3:,.1f}" == words[8] for words in alike), "sectors"
+
+
+def test_instructions_by_kind():
+    """Kinds add up to the total of their pass, and the table has them, tensor cores' to integers'."""
+    text = counted.text(record.load())
+    for row in record.load()["rows"] + record.load()["attractor"]:
+        for phase in record.PHASES:
+            each = [one["instructions"] for one in row[phase]["each"]]
+            assert sum(map(sum, (one.values() for one in each))) == row[phase]["instructions"], "all of the pass"
+            assert all(tuple(one) == ALL_KINDS for one in each)
+    (row,) = (row for row in record.load()["attractor"] if [*row.values()][:3] == ["fused", "sm_90", "subword"])
+    first = row["backward"]["each"][0]
+    counts = [sum(first["instructions"].values()), *first["instructions"].values()]
+    shown = [line.split() for line in text[text.index("H100, subword: instructions") :].splitlines()]
+    assert ["backward", first["name"], *(f"{count / 1e3:,.1f}" for count in counts)] in shown
+    assert shown[1] == ["all", *(kind.split()[0] for kind in ALL_KINDS)]
 
 
 def test_a_part_alone():

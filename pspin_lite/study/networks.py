@@ -6,7 +6,7 @@ Four groups: bytes or subwords, at batch size 1 for 8,000 steps (the paper's rec
 and, at batch size 1, the SwiGLU. Within a group all arms have the same data in the same order, the same
 schedule, the same validation and, but for "k0" and the subwords' Transformer (3% fewer), the same number of parameters
 within a percent. The presets' contexts are cut to 128 tokens: it is what makes the whole study fit into a day on two
-cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 13;
+cores (at batch size 1 that is a million bytes, at 64 eight million). The group "continual" is that of notebook 14;
 "presets" are runs of presets as they are, for what README says to expect (that of byte-lite ships with the package).
 "smoke" and "smoke-continual" take seconds: they show that the machinery works, and a test repeats them. The groups
 "living-", "steps-" and "repair-" are those of the second study (docs/second_study.md), with bytes and with subwords:

@@ -38,12 +38,12 @@ from pspin_lite.lessons.figures import training as draw
 from pspin_lite.lessons.widgets import Explorer
 by_order, levels = {"held-out": [4.4, 3.4, 2.7, 2.1, 1.7, 1.6, 1.6, 1.7]}, {"held-out": {"the network": 1.76}}
 write_by_counts = lambda order: (f"a text of order {order}", 0.5)""",
-    "12_verdicts": """from ipywidgets import SelectMultiple
+    "12_what_does_the_work": """from ipywidgets import SelectMultiple
 from pspin_lite.lessons.figures import study as draw
 from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
     "11_subword_run": "from pspin_lite.lessons.figures import race",
-    "13_continual_learning": """import numpy as np
+    "14_continual_learning": """import numpy as np
 from pspin_lite.study import continual, networks
 models, share = continual.models(), continual.passed()
 found = continual.eras(records.seeds("continual", "p-spin-time")[1])
@@ -53,9 +53,9 @@ def bits(model, order):
 }
 CLASSES = {
     "10_byte_run": "counting",
-    "12_verdicts": "arms",
+    "12_what_does_the_work": "arms",
     "11_subword_run": "recipes",
-    "13_continual_learning": "era",
+    "14_continual_learning": "era",
 }
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
@@ -321,7 +321,7 @@ def recipes(page) -> None:
 
 
 def eras(page) -> None:
-    """Of notebook 13: what each model lost of an era, in each order."""
+    """Of notebook 14: what each model lost of an era, in each order."""
     box = page.locator(".era")
     year, order = box.get_by_role("combobox").all()
     for chosen, way in (("1803", "time"), ("1903", "time"), ("1903", "replay")):

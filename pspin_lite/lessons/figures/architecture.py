@@ -41,8 +41,10 @@ HERE = {  # notebook -> the parts that it is about
     "09": ("text",),
     "10": ("training",),
     "11": ("training", "verdict"),
-    "12": ("verdict",),
+    "12": ("state space", "attractor", "verdict"),
     "13": ("training", "verdict"),
+    "14": ("training", "verdict"),
+    "15": ("state space", "attractor", "verdict"),
 }
 
 

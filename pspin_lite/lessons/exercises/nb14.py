@@ -1,4 +1,4 @@
-"""Exercises of notebook 13."""
+"""Exercises of notebook 14."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def grade_reservoir(answer) -> None:
 
 
 EXERCISES = {
-    "13.1": Exercise(grade_forgotten, forgotten, "A[:, -1] is the end; the best of each era is A.min(axis=1)."),
-    "13.2": Exercise(grade_backward, backward, "A[np.arange(len(A)), reached] picks one column for each row."),
-    "13.3": Exercise(
+    "14.1": Exercise(grade_forgotten, forgotten, "A[:, -1] is the end; the best of each era is A.min(axis=1)."),
+    "14.2": Exercise(grade_backward, backward, "A[np.arange(len(A)), reached] picks one column for each row."),
+    "14.3": Exercise(
         grade_reservoir, reservoir, "While there is room, append n; then r says which place n takes, if any."
     ),
 }

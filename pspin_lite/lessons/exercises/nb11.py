@@ -7,36 +7,49 @@ import math
 import torch
 from torch.nn import functional as F
 
-from ... import transformer
 from . import Exercise, expect
 
 
-def lead(subword_nats: list[float], byte_nats: list[float], size: int) -> float:
-    """What the bytes cost more, in bits, over all the bytes of the text."""
-    return (sum(byte_nats) - sum(subword_nats)) / math.log(2) / size
+def overtaken(sequences: list[float], losses: list[float], target: float) -> float:
+    """The first stretch that ends at the target or below it, and within it a straight line over log sequences."""
+    for i, loss in enumerate(losses):
+        if loss <= target:
+            if i == 0:
+                return sequences[0]
+            share = (losses[i - 1] - target) / (losses[i - 1] - loss)
+            return sequences[i - 1] * (sequences[i] / sequences[i - 1]) ** share
+    return math.inf
 
 
-def grade_lead(answer) -> None:
-    bit = math.log(2)
-    expect("8 bits against 12, over 4 bytes: 1 ahead", answer([8 * bit], [3 * bit] * 4, 4), 1.0)
-    expect("more nats per token, and ahead", answer([3.0, 3.0], [1.0] * 8, 8), 0.25 / bit)
-    expect("an end token costs nats and is no byte", answer([2.0, 3.0, 0.5], [0.5] * 5 + [1.0], 5), -0.4 / bit)
+def grade_overtaken(answer) -> None:
+    expect("on a point", answer([100, 200, 400], [3.0, 2.0, 1.0], 2.0), 200, 1e-4)
+    expect("half-way in loss: the geometric mean", answer([100, 10_000], [3.0, 1.0], 2.0), 1000, 1e-4)
+    expect("a quarter of the way", answer([16, 256, 512], [2.0, 1.0, 0.5], 1.75), 32, 1e-4)
+    assert answer([100, 200], [3.0, 2.0], 1.0) == math.inf, "a curve that never gets there: expected math.inf"
+    expect("there from the first point on", answer([100, 200], [3.0, 2.0], 3.5), 100, 1e-4)
+    expect("the first time, though the curve rises again", answer([1, 4, 16, 64], [3.0, 1.0, 3.0, 1.0], 2.0), 2, 1e-4)
 
 
-def rotate_pair(a: float, b: float, t: int, rate: float) -> tuple[float, float]:
-    """The point (a, b), rotated by t * rate radians."""
-    cos, sin = math.cos(t * rate), math.sin(t * rate)
-    return a * cos - b * sin, a * sin + b * cos
+def verdict(intervals: list[tuple[float, float]], margin: float) -> str:
+    """Of a match: every interval below the margin, every one above it, or neither."""
+    if all(high <= margin for _, high in intervals):
+        return "holds"
+    if all(low > margin for low, _ in intervals):
+        return "not seen"
+    return "undecided"
 
 
-def grade_rotation(answer) -> None:
-    expect("a quarter turn of (1, 0)", answer(1.0, 0.0, 1, math.pi / 2), (0.0, 1.0))
-    expect("position 0: no rotation", answer(0.3, -0.7, 0, 1.0), (0.3, -0.7))
-    x = torch.randn(1, 1, 6, 4, generator=torch.Generator().manual_seed(0))
-    whole = transformer.rotate(x, 0, 100.0)[0, 0, 5]
-    for i, rate in ((0, 1.0), (1, 100.0**-0.5)):
-        a, b = x[0, 0, 5, i].item(), x[0, 0, 5, i + 2].item()
-        expect(f"pair {i} of a head of width 4 at position 5", answer(a, b, 5, rate), whole[[i, i + 2]], 1e-4)
+def grade_verdict(answer) -> None:
+    def judged(what: str, intervals: list[tuple[float, float]], expected: str, margin: float = 0.02) -> None:
+        said = answer(intervals, margin)
+        assert said == expected, f"{what}: got {said!r}, expected {expected!r}"
+
+    judged("both below the margin", [(-0.03, 0.01), (-0.05, 0.019)], "holds")
+    judged("both above it", [(0.1, 0.2), (0.03, 0.09)], "not seen")
+    judged("one below, one above", [(-0.03, 0.01), (0.03, 0.09)], "undecided")
+    judged("behind for certain, by less than the margin perhaps", [(0.001, 0.03), (0.004, 0.07)], "undecided")
+    judged("above zero, but below the margin", [(0.001, 0.01), (0.002, 0.015)], "holds")
+    judged("another margin", [(0.001, 0.01), (0.002, 0.015)], "undecided", 0.005)
 
 
 def attend_once(q, k, v):
@@ -58,18 +71,19 @@ def grade_once(answer) -> None:
 
 EXERCISES = {
     "11.1": Exercise(
+        grade_overtaken,
+        overtaken,
+        "Find the first loss at or below the target. The share of the way from the loss before it, as a power of the "
+        "ratio of the two sequences, says how far to go.",
+    ),
+    "11.2": Exercise(
+        grade_verdict,
+        verdict,
+        "all(...) over the upper ends answers the first question, all(...) over the lower ends the second.",
+    ),
+    "11.3": Exercise(
         grade_once,
         attend_once,
         "Scores are k @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
-    ),
-    "11.2": Exercise(
-        grade_lead,
-        lead,
-        "Add up the nats of each list first. Then turn the difference into bits and divide by the bytes.",
-    ),
-    "11.3": Exercise(
-        grade_rotation,
-        rotate_pair,
-        "The angle is t * rate; the first coordinate is a cos - b sin, the second a sin + b cos.",
     ),
 }

@@ -1,6 +1,5 @@
-"""Drawings of notebooks 10, 11 and 13: a training step and what it keeps, a block of p-Spin above one of the
-Transformer, rotated queries and keys, what is carried from token to token, three ways through a text. Each returns the
-figure and the numbers it shows.
+"""Drawings of notebooks 10, 11 and 14: a training step and what it keeps, rotated queries and keys, what is carried
+from token to token, three ways through a text. Each returns the figure and the numbers it shows.
 
 Colours beside those of diagram.py: PURPLE is what stays from step to step (or from token to token).
 """
@@ -18,7 +17,7 @@ from ... import costs
 from ...config import Config
 from ...training import recipe
 from . import diagram as d
-from .style import BLUE, GREY, ORANGE, SKY, styled
+from .style import GREY, ORANGE, SKY, styled
 
 MIB, KIB = 2**20, 2**10
 
@@ -76,40 +75,6 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     d.label(axes, left + width / 2, bottom - 3.6, "step", size=9.5)
     d.label(axes, left - 1, bottom + 0.43 * tall, "learning\nrate", size=9.5, ha="right", va="center")
     return figure, mib | {"rates": rates}
-
-
-@styled
-def blocks(cfgs: Mapping[str, Config]) -> tuple[Figure, dict[str, int]]:
-    """A block of "p-spin" and of "transformer", one above the other. -> parameters of a block"""
-    figure, axes = d.canvas(5.2, 4.5, "The same frame around different parts")
-    parts = (
-        ("p-spin", "p-Spin", BLUE, "state space", "product × decay", "attractor", "ternary, fed back"),
-        ("transformer", "Transformer", ORANGE, "attention", "softmax of products", "SwiGLU", "dense, no feedback"),
-    )
-    shown = {}
-    for x, text in ((14.5, "between tokens"), (39.5, "each token alone")):
-        d.label(axes, x, 39.8, text, GREY)
-    for (key, name, colour, *words), y in zip(parts, (21.5, 2), strict=True):
-        cfg = cfgs[key]
-        size = costs.footprint(cfg)
-        shown[key] = (size.params - size["embedding"].params - cfg.width) // cfg.layers  # but for the last norm
-        d.label(axes, 1.5, y + 15.2, name, size=11, ha="left", weight="bold")
-        note = f"{cfg.layers} layers of {shown[key]:,} parameters"
-        d.label(axes, 14, y + 15.2, note, GREY, ha="left")
-        d.arrow(axes, (1, y), (51, y))
-        d.label(axes, 1.7, y + 1.6, "$x$", size=12)
-        for left, part, note in zip((4, 29), words[::2], words[1::2], strict=True):
-            d.line(axes, [left, left], [y, y + 5.5])
-            d.arrow(axes, (left, y + 5.5), (left, y + 6.2))
-            d.box(axes, left - 2.2, y + 6.2, 4.4, 5.4, "norm", GREY, 9)
-            d.arrow(axes, (left + 2.2, y + 8.9), (left + 3.9, y + 8.9))
-            d.box(axes, left + 3.9, y + 5.6, 14.6, 6.6, f"{part}\n", colour, 11)
-            d.label(axes, left + 11.2, y + 7.3, note, size=9.5)
-            d.line(axes, [left + 18.5, left + 20.2, left + 20.2], [y + 8.9, y + 8.9, y + 3])
-            d.arrow(axes, (left + 20.2, y + 3), (left + 20.2, y + 1.2))
-            ring = dict(boxstyle="circle,pad=0.15", fc="white", ec=GREY)
-            d.label(axes, left + 20.2, y, "+", size=11, weight="bold", bbox=ring)
-    return figure, shown
 
 
 @styled

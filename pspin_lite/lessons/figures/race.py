@@ -1,5 +1,5 @@
-"""Figures of notebook 11 on top of study.py's: how the past is weighed, tuning, two networks at two batch sizes, and
-their difference."""
+"""Figures of notebook 11 on top of study.py's: two networks at two batch sizes, how much text one takes to catch up
+with the other, and their difference."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from ...config import Config, preset
 from ...study import jobs, networks, records
+from ...study.claims.batch_size import overtaken
 from ...study.claims.comparisons import CLOSE, FAMILY
 from ...study.intervals import Difference
 from . import diagram as d
 from . import study
-from .live import LiveFigure, Panel
 from .style import BLUE, GREEN, GREY, ORANGE, styled
 
 SAMPLE = f"bits per byte ({jobs.FULL['validate_tokens']:,} tokens)"  # a sample, validated during a run
 EQUAL = {"sequences": "sequences", "flops": "arithmetic", "seconds": "time"}
 BOTH = ("p-spin", "transformer")
 HARDLY = 0.05  # bits per byte: networks that a title does not tell apart
-PAST, SHARPNESS = 24, 6.0  # tokens, and a made-up constant of `weigh_the_past`
 TITLE = dict(loc="left", weight="bold", fontsize=11)
 DASHES = {"batch 1": "-", "batch 64": ":"}
 PAPER = (("p-spin", 1), ("transformer", 64))  # its two corners of the square
@@ -80,27 +78,18 @@ def plateau_factor(alphabet: str, name: str) -> float:
     return float(next(places, np.inf)) / start
 
 
-def weigh_the_past(distance: int, decay: float) -> tuple[LiveFigure, dict[str, float]]:
-    """For an Explorer: what two ways of weighing make of the same products of query and key. One token of the past fits
-    the query, `distance` tokens back; the products are made up, 1 for it and 0.1 for the others, and so is the factor
-    that the softmax gets them with. Both are scaled to sum to 1; a state space does not do that by itself."""
-    back = np.arange(1, PAST + 1)
-    products = np.where(back == distance, 1.0, 0.1)
-    scores = np.exp(SHARPNESS * products)
-    faded = products * decay**back
-    weights = {"state space": faded / faded.sum(), "attention": scores / scores.sum()}
-    titles = ("State space: the match fades" if decay < 1 else "State space: nothing fades", "Attention finds it")
-    panels, ticks = [], (-24, -18, -12, -6, -1)
-    for i, title in enumerate(titles):
-        place, label = (0.09 + 0.49 * i, 0.2, 0.41, 0.68), "" if i else "weight (all sum to 1)"
-        panels.append(
-            Panel(place, title, "past tokens (−1: the one before)", label, (-PAST - 0.7, 0), (0, 1), ticks, (0, 0.5, 1))
-        )
-    figure = LiveFigure((7.6, 2.7), tuple(panels))
-    for i, (bars, colour) in enumerate(zip(weights.values(), (BLUE, ORANGE), strict=True)):
-        for place, weight in zip(-back, bars.round(3), strict=True):  # finer cannot be seen, and frames share bars
-            figure.add_line(i, [place, place], [0, weight], colour if place == -distance else GREY, width=5)
-    return figure, {f"{name}: weight of the token that matches": bars[distance - 1] for name, bars in weights.items()}
+def factors_by_seed(one: Network, other: Network) -> list[float]:
+    """How many times as many sequences a run of the other takes to the loss that a run of the first one with the same
+    seed ends with; infinite if it never gets there."""
+    factors = []
+    for seed, small in records.seeds(*one).items():
+        (steps, ends), (others, bits) = records.curve(small), records.curve(records.seeds(*other)[seed])
+        x = records.axis(records.seeds(*other)[seed], others, "sequences")
+        after = int(np.argmax(bits <= ends[-1]))
+        around = slice(max(0, after - 1), after + 1)
+        place = np.interp(-ends[-1], -bits[around], x[around]) if bits[after] <= ends[-1] else np.inf
+        factors.append(float(place / records.axis(small, steps, "sequences")[-1]))
+    return factors
 
 
 def config(network: Network) -> Config:
@@ -164,9 +153,47 @@ def square(
         gap = difference(tuple((f"{alphabet}-{batch}", name) for name in BOTH), records.SPLIT)
         d.label(axes, x + wide / 2, between, f"{gap.mean:+.3f} ± {gap.half_width:.3f}", bbox=white)
     d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
-    across = ends["p-spin", 1] - ends["transformer", 64]
-    d.label(axes, middle, between, f"{diagonal}\n{across:+.3f}", d.BACKWARD, bbox=white)
+    across = difference(((f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")), records.SPLIT)
+    text = f"{diagonal}\n{across.mean:+.3f} ± {across.half_width:.3f}"
+    d.label(axes, middle, between, text, d.BACKWARD, bbox=white)
     return figure, ends
+
+
+@styled
+def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.ndarray, np.ndarray]]]:
+    """Learning curves of each network with both batch sizes, a panel per network; an arrow goes from the end of batch 1
+    to where batch 64 gets as low. -> (network, batch) -> sequences, bits per byte"""
+    figure, curves, factors = Figure(figsize=(5.2, 5.4), layout="constrained"), {}, []
+    panels = figure.subplots(2, 1, sharex=True)
+    for panel, name in zip(panels, BOTH, strict=True):
+        colour = study.OF_ARMS[name]["color"]
+        for batch in RECIPES:
+            runs = list(records.seeds(f"{alphabet}-{batch}", name).values())
+            steps, _ = records.curve(runs[0])
+            x = records.axis(runs[0], steps, "sequences")[1:]
+            curves[name, batch] = x, np.mean([records.curve(run)[1][1:] for run in runs], 0)
+            panel.plot(*curves[name, batch], color=colour, ls=DASHES[f"batch {batch}"], lw=2)
+        (x, small), (_, large) = curves[name, 1], curves[name, 64]
+        place = overtaken((f"{alphabet}-1", name), (f"{alphabet}-64", name))
+        how = dict(arrowstyle="-|>", color=d.BACKWARD, lw=2, shrinkA=0, shrinkB=0)
+        panel.annotate("", (place, small[-1]), (x[-1], small[-1]), arrowprops=how, zorder=5)
+        factors.append(place / x[-1])
+        text = f"{factors[-1]:.1f} times the text"
+        panel.text(0.9 * place, small[-1] - 0.05, text, color=d.BACKWARD, ha="right", va="top")
+        panel.text(x[1], small[1] + 0.06, "batch 1", color=colour, ha="left", va="bottom")
+        panel.text(3800, large[0], "batch 64", color=colour, ha="left", va="center")
+        panel.set_ylim(1.15, 2.35)
+        panel.set_title(display_name(name), **TITLE)
+        panel.set_ylabel("bits per byte")
+        panel.set_xscale("log")
+    places = (400, 2000, 8000, 28_000, 64_000)
+    panels[-1].set_xticks(places, [f"{place:,}" for place in places])
+    panels[-1].set_xticks([], minor=True)
+    panels[-1].set_xlabel("sequences read (logarithmic)")
+    low, high = (f"{factor:.1f}" for factor in sorted(factors))
+    title = f"To get as far, batch 64 needs {low} to {high} times\nthe text of batch 1"
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
+    return figure, curves
 
 
 @styled
@@ -179,7 +206,7 @@ def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, d
     panel.axvline(0, color=GREY, lw=1)
     shown = {name: [difference(pair, split) for split in records.SPLITS] for name, pair in pairs.items()}
     for i, gaps in enumerate(shown.values()):
-        for split, gap, colour, y in zip(records.SPLITS, gaps, (GREEN, GREY), (i - 0.15, i + 0.15), strict=True):
+        for split, gap, colour, y in zip(records.SPLITS, gaps, (BLUE, GREY), (i - 0.15, i + 0.15), strict=True):
             one = dict(mfc="white") if gap.pairs == 1 else dict(xerr=gap.half_width)
             panel.errorbar(gap.mean, y, fmt="o", color=colour, capsize=3, label="" if i else f"{split} speeches", **one)
     panel.set_yticks(range(len(pairs)), list(pairs))
@@ -196,33 +223,6 @@ def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, d
     panel.set_title(note, fontsize=10, color=GREY, loc="left")
     panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.12), ncols=2)
     return figure, shown
-
-
-@styled
-def tuning(groups: Sequence[str], names: Sequence[str]) -> tuple[Figure, dict[str, dict[str, float]]]:
-    """Bits per byte of the tuning runs over the learning rate, a panel per group; hollow stars where the initial
-    weights are larger. -> group -> name -> the best rate that the full runs could have"""
-    figure, best = Figure(figsize=(5.2, 2.9 * len(groups)), layout="constrained"), {}
-    for panel, group in zip(np.ravel(figure.subplots(len(groups), 1)), groups, strict=True):
-        best[group], further = {}, []
-        for name in names:
-            rates, larger = (records.rates(group, name, scale) for scale in networks.SCALES)
-            best[group][name] = min(networks.RATES, key=rates.get)
-            further.append(rates[max(rates)] - rates[best[group][name]])
-            look = dict(color=study.OF_ARMS[name]["color"], label=display_name(name))
-            panel.plot(list(rates), list(rates.values()), marker="o", **look)
-            panel.plot(list(larger), list(larger.values()), "*", ms=15, mfc="none", mec=look["color"])
-        ticks = sorted(rates)
-        panel.set_xscale("log")
-        panel.set_xticks(ticks, [f"{rate:g}" for rate in ticks])
-        panel.set_xticks([], minor=True)
-        finding = "still falling" if min(further) < -CLOSE else "flat at the end"
-        panel.set_title(f"Batch {group.rpartition('-')[2]}: {finding}", **TITLE)
-        panel.set(xlabel="learning rate", ylabel="bits per byte,\nmean of both splits")
-    star = Line2D([], [], ls="", marker="*", color=GREY, ms=15, mfc="none", label="initial weights × 2")
-    first = figure.axes[0]
-    first.legend(handles=[*first.get_legend_handles_labels()[0], star])
-    return figure, best
 
 
 def level(runs: study.Runs, unit: str, split: str) -> tuple[float, dict[str, float]]:

@@ -26,16 +26,6 @@ def test_a_step_keeps_what_the_costs_say():
     assert {"warm-up", "plateau", "cosine", "500 steps", "6,500 steps", "1,000 steps"} <= set(texts(figure))
 
 
-def test_blocks_have_the_parameters_of_a_layer():
-    cfgs = {"p-spin": ps.preset("subword-lite"), "transformer": ps.preset("transformer-lite")}
-    figure, shown = draw.blocks(cfgs)
-    for name, cfg in cfgs.items():
-        size = ps.footprint(cfg)
-        assert cfg.layers * shown[name] + cfg.width == size.params - size["embedding"].params, "and the last norm"
-        assert f"{cfg.layers} layers of {shown[name]:,} parameters" in texts(figure)
-    assert {"p-Spin", "Transformer", "attention", "attractor"} <= {text.strip() for text in texts(figure)}
-
-
 def test_rotated_tokens_keep_their_angle():
     figure, ((key, query), (moved_key, moved_query)) = draw.rotation([(3, 7), (103, 107)], rate=0.3)
     assert query - key == pytest.approx(moved_query - moved_key) == pytest.approx(4 * 0.3)

@@ -1,12 +1,14 @@
-"""Figures of notebook 11: the past weighed, differences, and networks told by colour, batch sizes by dashes."""
+"""Figures of notebook 11: catching up, differences, and networks told by colour, batch sizes by dashes."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pspin_lite.lessons.figures import race, study
 from pspin_lite.study import records
 from pspin_lite.study.claims import comparisons, ledger
+from pspin_lite.study.claims.batch_size import overtaken
 
 
 def runs(group):
@@ -43,47 +45,11 @@ def test_batch_sizes_share_the_colour_of_their_network():
     assert panel.get_ylabel() == "bits per byte (4,096 tokens)"
 
 
-def test_the_past_is_weighed_in_two_ways():
-    near, far = (race.weigh_the_past(distance, 0.8) for distance in (2, 20))
-    for figure, numbers in (near, far):
-        tops = [line.y[1] for line in figure.lines]
-        assert sum(tops[: race.PAST]) == pytest.approx(1, abs=0.01), "on the same scale"
-        assert sum(tops[race.PAST :]) == pytest.approx(1, abs=0.01), "a softmax"
-        found = numbers["attention: weight of the token that matches"]
-        assert max(tops[race.PAST :]) == pytest.approx(found, abs=0.001)
-    state = "state space: weight of the token that matches"
-    assert far[1][state] < near[1][state]
-    latest = {distance: race.weigh_the_past(distance, 0.8)[0].lines[0].y[1] for distance in (11, 12)}
-    assert [race.weigh_the_past(n, 0.8)[1][state] > latest[n] for n in (11, 12)] == [True, False], "0.8^12 < 0.08"
-    still = [race.weigh_the_past(distance, 1.0) for distance in (2, 20)]
-    assert still[0][1][state] == still[1][1][state] == pytest.approx(1 / 3.3), "nothing fades without a decay"
-    titles = [one[0].panels[0].title for one in (near, still[0])]
-    assert titles == ["State space: the match fades", "State space: nothing fades"]
-    assert len({numbers["attention: weight of the token that matches"] for _, numbers in (near, far)}) == 1
-
-
 def test_bits_where_a_curve_passes():
     run = runs("subwords-1")[0]
     steps, bits = records.curve(run)
     assert race.after([run], steps[3], "sequences") == pytest.approx(bits[3])
     assert race.after([run, run], (steps[3] + steps[4]) / 2, "sequences") == pytest.approx((bits[3] + bits[4]) / 2)
-
-
-def test_each_star_is_at_the_rate_of_its_own_run(monkeypatch):
-    made = {
-        ("p-spin", 1.0): {4e-4: 3.0, 8e-4: 2.0, 1.6e-3: 2.5, 3.2e-3: 2.6},
-        ("swiglu", 1.0): {4e-4: 3.1, 8e-4: 3.0, 1.6e-3: 2.8, 3.2e-3: 2.9},
-        ("p-spin", 2.0): {8e-4: 2.1},
-        ("swiglu", 2.0): {1.6e-3: 2.7},
-    }
-    monkeypatch.setattr(records, "rates", lambda group, name, scale: made[name, scale])
-    figure, best = race.tuning(["any-1"], ("p-spin", "swiglu"))
-    assert best == {"any-1": {"p-spin": 8e-4, "swiglu": 1.6e-3}}
-    stars = [line for line in figure.axes[0].lines if line.get_marker() == "*" and len(line.get_xdata())]
-    assert [list(star.get_xdata()) for star in stars] == [[8e-4], [1.6e-3]]
-    assert figure.axes[0].get_title("left") == "Batch 1: flat at the end"
-    made["swiglu", 1.0][6.4e-3] = 2.7
-    assert race.tuning(["any-64"], ("p-spin", "swiglu"))[0].axes[0].get_title("left") == "Batch 64: still falling"
 
 
 def test_comparisons_show_where_a_match_has_to_lie():
@@ -113,14 +79,28 @@ def test_a_square_has_four_ends_and_what_lies_between_them():
     for claim in ("control", "control-64"):
         values = ledger.results()[claim].values
         assert f"{values['gap']:+.3f} ± {values['width']:.3f}" in texts, "the interval of the verdict"
+    across = ledger.results()["eight-times"].values
     for name in ("p-spin", "transformer"):
         assert f"{ends[name, 1] - ends[name, 64]:.3f}\nbetter" in texts
-    assert f"the headline\n{ledger.results()['eight-times'].values['gap']:+.3f}" in texts
+    assert f"the headline\n{across['gap']:+.3f} ± {across['width']:.3f}" in texts
     (left, upper), (right, lower) = (texts[f"{ends[end]:.3f}"] for end in (("p-spin", 1), ("transformer", 64)))
     assert left < right
     assert upper > lower
     assert texts["upper left"] < texts["upper right"]
     assert texts["lower left"][1] < texts["upper left"][1]
+
+
+def test_an_arrow_leads_to_where_the_large_batch_catches_up():
+    figure, curves = race.catching_up("subwords")
+    for panel, name in zip(figure.axes, race.BOTH, strict=True):
+        (x, small), (_, large) = curves[name, 1], curves[name, 64]
+        [arrow] = [text for text in panel.texts if text.get_text() == ""]
+        place, level = arrow.xy
+        assert arrow.xyann == (x[-1], small[-1]) == (8000, level)
+        assert place == overtaken(("subwords-1", name), ("subwords-64", name))
+        assert np.interp(place, curves[name, 64][0], large) == pytest.approx(level)
+        assert f"{place / 8000:.1f} times the text" in [text.get_text() for text in panel.texts]
+        assert f"{place / 8000:.1f}" in figure.get_suptitle()
 
 
 def test_an_empty_square_shows_what_the_paper_has():
@@ -129,8 +109,8 @@ def test_an_empty_square_shows_what_the_paper_has():
     assert texts.count("?") == 2
     shown = {pair for pair, end in ends.items() if f"{end:.3f}" in texts}
     assert shown == {("p-spin", 1), ("transformer", 64)}
-    assert f"the headline\n{ledger.results()['eight-times'].values['gap']:+.3f}" in texts
-    assert not [text for text in texts if "±" in text]
+    across = ledger.results()["eight-times"].values
+    assert [text for text in texts if "±" in text] == [f"the headline\n{across['gap']:+.3f} ± {across['width']:.3f}"]
 
 
 def test_an_explorer_compares_recipes_in_two_alphabets():
@@ -162,3 +142,10 @@ def test_on_the_plateau_the_large_batch_takes_less_than_at_the_end():
         level = race.after(list(small), 7000)
         assert race.after(list(large), 7000 * factor) == pytest.approx(level, abs=1e-3)
         assert 7000 * factor < race.cooling(next(iter(large)), "sequences"), "on its plateau"
+
+
+def test_the_mean_of_curves_takes_about_what_the_seeds_do():
+    one, other = ("subwords-1", "p-spin"), ("subwords-64", "p-spin")
+    factors = race.factors_by_seed(one, other)
+    assert len(factors) == 3
+    assert min(factors) < overtaken(one, other) / 8000 < max(factors)

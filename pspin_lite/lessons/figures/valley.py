@@ -1,0 +1,73 @@
+"""A toy for notebook 11: what a batch of gradients is worth. Sixty weights, each in a quadratic valley of its own,
+learn by plain gradient descent from noisy gradients.
+
+With curvature h the loss of a weight w is h w² / 2. The noise of a single gradient has the variance NOISE * h, that of
+a batch a share of it. Then the mean of w² follows exactly from step to step, and nothing has to be drawn at random.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .live import LiveFigure, Panel
+from .style import BLUE, GREY, RED
+
+CURVATURES = np.geomspace(0.003, 1, 60)
+NOISE = 0.3
+RATE, RUN = 0.1, 1000  # the rate that is best for batch 1 in a run of so many sequences
+WIDE, FLOOR = 16, 0.05  # of the panel: batch 1's runs, and the lowest loss
+CAP = 10.0  # a loss beyond it has diverged
+
+
+def descent(batch: int, rate: float, steps: np.ndarray) -> np.ndarray:
+    """The expected loss after so many steps; 1 at the beginning, half of it from the lower half of the curvatures."""
+    start = 2 / (CURVATURES * len(CURVATURES))  # the mean of w², so that all valleys begin alike
+    rest = rate * NOISE / (batch * (2 - rate * CURVATURES))  # where noise and descent balance
+    factor = (1 - rate * CURVATURES) ** 2
+    with np.errstate(over="ignore"):
+        squares = rest + (start - rest) * factor ** np.asarray(steps)[:, None]
+    return np.minimum((CURVATURES * squares).sum(1) / 2, CAP)
+
+
+def text_needed(batch: int, rate: float, most: int = 64) -> float:
+    """Sequences to the loss that batch 1 ends with, in runs of batch 1; infinite if it takes more than `most`."""
+    target = descent(1, RATE, np.array([RUN]))[0]
+    steps = np.arange(most * RUN // batch + 1)
+    there = descent(batch, rate, steps) <= target
+    return float(batch * there.argmax() / RUN) if there.any() else np.inf
+
+
+def valley(batch: int, rate: int) -> tuple[LiveFigure, dict[str, str]]:
+    """For an Explorer: the loss over text for a batch size and a learning rate, a multiple of RATE. Beside it is batch
+    1 at RATE, and from its end a red line leads to where the other curve gets as low."""
+    needed, end = text_needed(batch, rate * RATE), descent(1, RATE, np.array([RUN]))[0]
+    diverges = rate * RATE * CURVATURES.max() >= 2
+    said = "diverges" if diverges else "never" if needed == np.inf else f"{needed:.2g} times"
+    title = f"Batch {batch}, rate × {rate}: " + {"diverges": "it diverges", "never": "it never gets as low"}.get(
+        said, f"{said} the text"
+    )
+    heights = (0.05, 0.1, 0.2, 0.5, 1.0)
+    panel = Panel(
+        (0.15, 0.28, 0.8, 0.6),
+        title,
+        "text read (batch 1's run = 1)",
+        "loss (logarithmic)",
+        (0, WIDE),
+        (np.log10(FLOOR), 0.0),
+        (0, 1, 4, 8, 12, 16),
+        tuple(np.log10(heights)),
+        tuple(f"{one:g}" for one in heights),
+        (("━", "batch 1, rate × 1", GREY), ("━", "the batch and rate chosen", BLUE)),
+    )
+    figure = LiveFigure((5.2, 3.2), (panel,))
+    for size, eta, runs, colour in ((1, RATE, 1, GREY), (batch, rate * RATE, WIDE, BLUE)):
+        places = np.unique(np.geomspace(1, runs * RUN / size, 60).round())
+        losses = descent(size, eta, np.r_[0, places])
+        figure.add_line(0, np.r_[0, places] * size / RUN, np.log10(losses), colour, width=1.8)
+    level = [np.log10(end)] * 2
+    figure.add_line(0, [0, WIDE], level, GREY, width=0.8, dashes=True)
+    if needed <= WIDE:
+        figure.add_line(0, [1, needed], level, RED, width=2.6)
+        figure.add_line(0, [needed], level[:1], RED, width=0, dot=4)
+    figure.add_line(0, [1], level[:1], GREY, width=0, dot=4)
+    return figure, {"text for the same loss": said, "steps in that text of batch 1": f"{RUN // batch:,}"}

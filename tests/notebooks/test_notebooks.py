@@ -272,6 +272,7 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
 SOURCES = {  # of numbers that a section takes from elsewhere: claims of the ledger, and other sections
     ("12", 6): ["large-batch-bytes", "control-64", "control-64-bytes"],
     ("13", 7): [3, 4],
+    ("13", 8): ["damped"],
 }
 
 

@@ -127,7 +127,7 @@ def forgetting() -> tuple[Figure, dict[str, dict[float, list[float]]]]:
     title says what of it is known."""
     ends = forgotten()
     figure = Figure(figsize=(5.2, 4.4), layout="constrained")
-    figure.suptitle(_title(ends), **HEADLINE)
+    figure.suptitle(fill(_title(ends), 52), **HEADLINE)
     panel, betas = figure.subplots(), sorted({float(arm.name.rpartition("-")[2]) for arm in networks.GROUPS["moments"]})
     for name, values in ends.items():
         places = [betas.index(beta2) for beta2 in values]

@@ -261,11 +261,17 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("11", 7): {"0.04", "1.76"},  # of section 6, and what counts reach in notebook 12
     ("12", 2): {"0.025", "0.03", "0.04", "0.05", "4.303", "95"},
     ("12", 9): {"98"},
+    ("13", 1): {"4.36"},
+    ("13", 3): {"0.05", "0.5", "0.693", "0.0513", "0.9992", "4.36"},
+    ("13", 4): {"0.05"},
+    ("13", 6): {"0.02", "0.05", "0.2"},
     ("14", 3): {"0.3", "2.1", "2.2", "2.4", "2.6"},
     ("14", 4): {"95"},
 }
 SOURCES = {  # of numbers that a section takes from elsewhere: claims of the ledger, and other sections
     ("12", 6): ["large-batch-bytes", "control-64", "control-64-bytes"],
+    ("13", 7): [3, 4],
+    ("13", 8): ["damped"],
 }
 
 

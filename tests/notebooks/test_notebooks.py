@@ -261,8 +261,6 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("11", 12): {"0.3", "0.9", "1.2", "2.1"},
     ("12", 2): {"0.025", "0.03", "0.04", "0.05", "4.303", "95"},
     ("12", 9): {"98"},
-    ("14", 3): {"0.3", "2.1", "2.2", "2.4", "2.6"},
-    ("14", 4): {"95"},
 }
 SOURCES = {  # of numbers that a section takes from elsewhere: claims of the ledger, and other sections
     ("12", 6): ["large-batch-bytes", "control-64", "control-64-bytes"],

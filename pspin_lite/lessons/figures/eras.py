@@ -206,6 +206,16 @@ def around_arrival(models: Sequence[str], title: str) -> tuple[Figure, dict[str,
     return figure, shown
 
 
+def following(model: str) -> tuple[float, list[int]]:
+    """The cost of order in the bin of steps after training reached an era; and by seed, for how many steps of those
+    bins it is below zero."""
+    since, lead = continual.lead(model)
+    arrival = list(continual.BINS).index(0)
+    costs = [-one[since > 0] for one in lead.values()]
+    ahead = [continual.BIN * int((one < 0).sum()) for one in costs]
+    return -float(np.mean([one[arrival] for one in lead.values()])), ahead
+
+
 def ends(model: str, order: str) -> tuple[float, float]:
     """Price at the end of the eras but the last, and of the last; means over seeds."""
     price = prices(model, order)[:, :, -1].mean(0)

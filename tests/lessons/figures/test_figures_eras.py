@@ -99,6 +99,15 @@ def test_around_arrival_is_the_lead_with_the_opposite_sign():
     assert shown["p-spin"] == pytest.approx(-np.mean(list(lead.values()), 0))
 
 
+def test_following_counts_the_steps_after_arrival(monkeypatch):
+    middles = continual.BIN * (np.array(continual.BINS) + 0.5)
+    lead = np.where(middles > 0, [-1, -1, -1, 1, 0.2, 0.1, -0.1, -0.2, -0.3], 9)
+    monkeypatch.setattr(continual, "lead", lambda model: (middles, {1: lead, 2: np.where(middles == 200, 0.4, -1)}))
+    cost, ahead = eras.following("p-spin")
+    assert cost == pytest.approx(-0.3)
+    assert ahead == [800, 400], "what lies before the arrival does not count"
+
+
 def test_replay_is_compared_with_reading_in_order():
     figure, shown = eras.replayed(MODELS, "title")
     assert shown["p-spin", "time"].tolist() == [0, 0]

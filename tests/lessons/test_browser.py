@@ -45,7 +45,7 @@ from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
     "11_subword_run": "from pspin_lite.lessons.figures import race",
     "14_continual_learning": """from ipywidgets import Dropdown
-from pspin_lite.lessons.figures import eras as draw
+from pspin_lite.lessons.figures import eras
 from pspin_lite.lessons.widgets import Explorer
 from pspin_lite.study import continual""",
 }

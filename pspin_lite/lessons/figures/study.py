@@ -1,4 +1,4 @@
-"""Figures of the study, for notebooks 11 to 13. Each returns the figure and the arrays it shows."""
+"""Figures of the study, for notebooks 11 and 12. Each returns the figure and the arrays it shows."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from nbformat.v4 import new_code_cell
 import pspin_lite as ps
 from pspin_lite.lessons import explore_attractor as explore
 from pspin_lite.lessons import explore_model, widgets
+from pspin_lite.lessons.figures import eras as draw
 from pspin_lite.lessons.figures import race
 from pspin_lite.study import continual, records
 
@@ -43,13 +44,10 @@ from pspin_lite.lessons.figures import study as draw
 from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
     "11_subword_run": "from pspin_lite.lessons.figures import race",
-    "14_continual_learning": """import numpy as np
-from pspin_lite.study import continual, networks
-models, share = continual.models(), continual.passed()
-found = continual.eras(records.seeds("continual", "p-spin-time")[1])
-years = found.years
-def bits(model, order):
-    return [continual.eras(run).bits for run in records.seeds("continual", f"{model}-{order}").values()]""",
+    "14_continual_learning": """from ipywidgets import Dropdown
+from pspin_lite.lessons.figures import eras
+from pspin_lite.lessons.widgets import Explorer
+from pspin_lite.study import continual""",
 }
 CLASSES = {
     "10_byte_run": "counting",
@@ -165,7 +163,7 @@ def page(lab):
         page.wait_for_selector(".counting [data-name='counts write']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
         page.wait_for_selector(".recipes [data-name='p-Spin, batch 1']")
-        page.wait_for_selector(".era [data-name='p-spin: lost']")
+        page.wait_for_selector(".era [data-name='p-Spin: forgotten']")
         yield page
         browser.close()
 
@@ -321,7 +319,7 @@ def recipes(page) -> None:
 
 
 def eras(page) -> None:
-    """Of notebook 14: what each model lost of an era, in each order."""
+    """Of notebook 14: what each network has forgotten of an era, in each order."""
     box = page.locator(".era")
     year, order = box.get_by_role("combobox").all()
     for chosen, way in (("1803", "time"), ("1903", "time"), ("1903", "replay")):
@@ -330,7 +328,9 @@ def eras(page) -> None:
         lost = {}
         for model in continual.models():
             runs = [continual.eras(run) for run in records.seeds("continual", f"{model}-{way}").values()]
-            lost[f"{model}: lost"] = float(np.mean([run.forgotten()[run.years.index(chosen)] for run in runs]))
+            lost[f"{draw.NAMES[model]}: forgotten"] = float(
+                np.mean([run.forgotten()[run.years.index(chosen)] for run in runs])
+            )
         expect_numbers(box, lost)
 
 

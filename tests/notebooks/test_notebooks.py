@@ -265,8 +265,6 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("13", 3): {"0.05", "0.5", "0.693", "0.0513", "0.9992", "4.36"},
     ("13", 4): {"0.05"},
     ("13", 6): {"0.02", "0.05", "0.2"},
-    ("14", 3): {"0.3", "2.1", "2.2", "2.4", "2.6"},
-    ("14", 4): {"95"},
 }
 SOURCES = {  # of numbers that a section takes from elsewhere: claims of the ledger, and other sections
     ("12", 6): ["large-batch-bytes", "control-64", "control-64-bytes"],

@@ -152,21 +152,21 @@ def orders(
 ) -> tuple[Figure, dict]:
     """A row of steps for each way through a text; the colour of a step is how far into the text its sequence lies.
     places: name -> number in time of each sequence that is read; total: of how many; notes: what to say of it."""
-    figure, axes = d.canvas(7.2, 3.9, "Three ways through the same text")
+    figure, axes = d.canvas(5.4, 3.3, "One text, three orders")
     colours, shown = mpl.colormaps["viridis"], {}
-    left, width = 1.5, 69
+    left, width = 1.5, 51
     for row, (name, numbers) in enumerate(places.items()):
-        top = 30.5 - 9.5 * row
+        top = 27 - 8 * row
         where = np.asarray(numbers) / (total[name] - 1)
         shown[name] = where
         wide = width / len(where)
         d.label(axes, left, top, name, size=10.5, ha="left", weight="bold")
-        d.label(axes, left + 8.5, top, notes[name], GREY, 9.5, ha="left")
+        d.label(axes, left + 7, top, notes[name], GREY, 9.5, ha="left")
         for i, share in enumerate(where):
             axes.add_patch(Rectangle((left + i * wide, top - 5), wide, 3.6, fc=colours(share), ec="white", lw=0.6))
     ramp = np.linspace(0, 1, 60)
     for i, share in enumerate(ramp):
-        axes.add_patch(Rectangle((28 + 0.5 * i, 1.2), 0.5, 1.6, fc=colours(share), ec="none"))
-    d.label(axes, 27, 2, "oldest speeches", size=9.5, ha="right")
-    d.label(axes, 59, 2, "newest", size=9.5, ha="left")
+        axes.add_patch(Rectangle((17 + 0.4 * i, 1.2), 0.4, 1.6, fc=colours(share), ec="none"))
+    d.label(axes, 16, 2, "oldest speeches", size=9.5, ha="right")
+    d.label(axes, 42, 2, "newest", size=9.5, ha="left")
     return figure, shown

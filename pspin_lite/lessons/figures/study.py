@@ -1,4 +1,4 @@
-"""Figures of the study, for notebooks 11 to 13. Each returns the figure and the arrays it shows."""
+"""Figures of the study, for notebooks 11 and 12. Each returns the figure and the arrays it shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from ... import _checks as checks
@@ -123,30 +122,6 @@ def finals(
 
 
 @styled
-def grid(
-    matrix: np.ndarray,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    marked: Sequence[int],
-    xlabel: str,
-    ylabel: str,
-    label: str,
-) -> tuple[Figure, np.ndarray]:
-    """A number for each row and column, as colours. marked: for each row the column to be outlined."""
-    figure = Figure(figsize=(7.6, 4.6), layout="constrained")
-    panel = figure.subplots()
-    image = panel.imshow(matrix, aspect="auto", cmap="viridis_r", origin="lower")
-    figure.colorbar(image, ax=panel, label=label)
-    panel.set_yticks(range(len(rows)), rows)
-    panel.set_xticks(range(len(columns)), columns, rotation=45)
-    panel.set(xlabel=xlabel, ylabel=ylabel)
-    panel.grid(visible=False)
-    for row, column in enumerate(marked):
-        panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=2))
-    return figure, matrix
-
-
-@styled
 def tuning(
     rates: Mapping[str, Mapping[float, float]], doubled: Mapping[str, Mapping[float, float]]
 ) -> tuple[Figure, dict[str, np.ndarray]]:
@@ -218,43 +193,3 @@ def exactness(
     beside.set_title(f"More steps mend {mended} layers of {len(layers)}", fontsize=11)
     beside.set(xlabel="steps K", xlim=(0, 1.45 * max(steps[-1] for steps, _ in layers.values())))
     return figure, {name: np.asarray(errors) for name, (_, errors) in layers.items()}
-
-
-@styled
-def eras(
-    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    at: float | None = None,
-    xlabel: str = "training steps",
-    ylabel: str = "bits per byte",
-    note: str = "training reaches it",
-) -> tuple[Figure, dict]:
-    """Bits per byte on one era as training goes through the years: name -> (steps, bits [seeds, steps]). at: the step
-    by which the text had reached it, with a note."""
-    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
-    panel, shown, drawn = figure.subplots(), {}, looks(curves)
-    for name, (steps, bits) in curves.items():
-        shown[name] = bits.mean(0)
-        panel.plot(steps, shown[name], marker="o", markersize=3, **drawn[name], label=name)
-        panel.fill_between(steps, bits.min(0), bits.max(0), color=drawn[name]["color"], alpha=0.2, linewidth=0)
-    if at is not None:
-        panel.axvline(at, color=GREY, linestyle="--", linewidth=1)
-        low, high = panel.get_ylim()
-        panel.text(at, low + 0.02 * (high - low), f" {note}", color=GREY, fontsize=9.5)
-    panel.xaxis.set_major_formatter("{x:,.0f}")
-    panel.set(xlabel=xlabel, ylabel=ylabel)
-    panel.legend()
-    return figure, shown
-
-
-@styled
-def by_era(values: Mapping[str, np.ndarray], years: Sequence[str]) -> tuple[Figure, dict[str, np.ndarray]]:
-    """What the order of the text costs each era, a line a model."""
-    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
-    panel = figure.subplots()
-    for name, look in looks(values).items():
-        panel.plot(range(len(years)), values[name], marker="o", **look, label=name)
-    panel.axhline(0, color=GREY, linewidth=1)
-    panel.set_xticks(range(len(years)), years)
-    panel.set(xlabel="held-out speech of", ylabel="bits per byte, in order minus mixed")
-    panel.legend()
-    return figure, dict(values)

@@ -59,16 +59,6 @@ def test_finals_are_sorted():
     assert [text.get_text().strip() for text in marked.axes[0].texts] == ["counting, 1.90"]
 
 
-def test_a_grid_has_a_cell_for_every_row_and_column():
-    matrix = np.arange(6.0).reshape(2, 3)
-    figure, shown = draw.grid(matrix, ["1803", "1823"], ["400", "800", "1,200"], [0, 2], "steps", "years", "bits")
-    boxes = [patch.get_xy() for patch in figure.axes[0].patches]
-    assert boxes == [(-0.5, -0.5), (1.5, 0.5)]
-    assert (figure.axes[0].images[0].get_array() == matrix).all()
-    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["400", "800", "1,200"]
-    assert shown is matrix
-
-
 def test_tuning_has_every_try():
     rates = {"p-spin": records.rates("smoke", "p-spin")}
     doubled = {"p-spin": records.rates("smoke", "p-spin", 2.0)}
@@ -100,17 +90,3 @@ def test_exactness_says_how_many_layers_are_mended():
     assert right.get_title() == "More steps mend 1 layers of 2"
     places = [(text.get_text(), text.get_position()[1]) for text in right.texts]
     assert places == [("layer 0", 1e-4), ("layer 1", 0.1)], "labels stand at the ends of their lines"
-
-
-def test_eras_are_means_over_seeds():
-    figure, shown = draw.eras({"p-spin": (np.array([0, 4]), np.array([[8.0, 2.0], [6.0, 2.2]]))}, at=2.5)
-    assert shown["p-spin"].tolist() == [7.0, 2.1]
-    assert figure.axes[0].lines[1].get_xdata() == [2.5, 2.5]
-    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["training reaches it"]
-    assert records.layers(records.seeds("smoke", "p-spin")[1], "radius").shape == (7, 2)
-
-
-def test_by_era_has_a_line_a_model():
-    figure, _ = draw.by_era({"a": np.array([0.1, -0.2]), "b": np.array([0.0, 0.3])}, ["1803", "1823"])
-    assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [[0.1, -0.2], [0.0, 0.3]]
-    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1803", "1823"]

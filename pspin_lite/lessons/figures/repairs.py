@@ -42,10 +42,10 @@ def staircase(
             fill = dict(facecolor="white", hatch="///") if last else dict(facecolor=colour)
             panel.barh(row, change, left=means[row - 1], height=0.42, alpha=0.55, edgecolor=colour, **fill)
             panel.plot([means[row - 1]] * 2, [row - 1, row + 0.21], color=GREY, linewidth=1)
-            middle = (means[row] + means[row - 1]) / 2
+            middle, align = ((means[row] + means[row - 1]) / 2, "center") if change < 0 else (means[row], "right")
             worth = f"{change:+.3f}".replace("-", "−")
             white = dict(facecolor="white", edgecolor="none", pad=0.5)
-            panel.text(middle, row - 0.3, worth, ha="center", va="bottom", fontsize=10.5, bbox=white)
+            panel.text(middle, row - 0.3, worth, ha=align, va="bottom", fontsize=10.5, bbox=white)
         panel.plot(shown[name], [row] * len(bits), "o", color=BLUE, markersize=5, zorder=3)
     panel.set_yticks(range(len(steps)), [f"{name}\n{change}" for name, change, _ in steps])
     for number, (name, value) in enumerate(sorted(beside.items(), key=lambda one: one[1])):

@@ -1,0 +1,76 @@
+"""Figures of notebook 15 show the numbers that they are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pspin_lite.lessons.figures import repairs as draw
+from pspin_lite.study.intervals import Difference
+from pspin_lite.study.questions.question import Row, questions
+
+
+def test_an_answer_in_words():
+    (question,) = (one for one in questions("repair") if one.id == "norms")
+    values = ((Difference(0.1, 0.02, 3),), (Difference(-0.05, 0.01, 3),))
+    assert draw.in_words(Row(question, "", "undecided", values)) == "undecided: +0.100 ± 0.020, -0.050 ± 0.010"
+    assert draw.in_words(Row(question, "", "not run yet")) == "not run yet"
+
+
+def test_a_staircase_goes_from_network_to_network():
+    steps = [
+        ("first", "as it is", {1: 2.0, 2: 2.2}),
+        ("second", "worse", {1: 2.3, 2: 2.3}),
+        ("goal", "", {1: 1.8}),
+    ]
+    figure, shown = draw.staircase(steps, {"beside": 1.9, "above": 2.4}, "a title")
+    panel = figure.axes[0]
+    assert [bar.get_width() for bar in panel.patches] == pytest.approx([0.2, -0.5])
+    assert [bar.get_x() for bar in panel.patches] == pytest.approx([2.1, 2.3])
+    texts = [text.get_text() for text in panel.texts]
+    assert texts == ["+0.200", "−0.500", "beside 1.900", "above 2.400"]
+    assert [text.get_text() for text in panel.get_yticklabels()] == ["first\nas it is", "second\nworse", "goal\n"]
+    assert shown["first"].tolist() == [2.0, 2.2]
+    assert figure.get_suptitle() == "a title"
+
+
+def test_keys_add_up_what_the_bytes_answer():
+    figure, sums = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 1]}, "t")
+    assert sums == {"one": {"a": 3.0}, "two": {" ": 1.0}}
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts[:6] == ["one", "a", "b", "a", "␣", "reads 'a' 3×"]
+
+
+def test_recall_is_smoothed_over_twenty_steps():
+    figure, shown = draw.recall({"without": [0.0] * 40, "with": [0.0] * 20 + [1.0] * 20}, 0.25, "t")
+    assert shown["with"][[0, 10, 20]].tolist() == pytest.approx([0, 0.5, 1])
+    assert list(figure.axes[0].lines[1].get_xdata()[[0, -1]]) == [20, 40]
+    assert figure.axes[0].lines[2].get_ydata()[0] == 25
+
+
+def test_taps_begin_with_the_byte_itself():
+    weights = [np.array([[0.0, 0.0], [0.5, -0.5], [1.0, -3.0]])] * 2
+    figure, sizes = draw.taps(weights, "t")
+    assert sizes.tolist() == [[2, 0.5, 0], [2, 0.5, 0]]
+    assert [bar.get_height() for bar in figure.axes[1].patches] == [2, 0.5, 0]
+
+
+def test_costs_have_a_panel_for_every_measure():
+    panels = {"size": {"p-Spin": 2.0, "mended": 1.5}, "time": {"p-Spin": 10.0, "mended": 20.0}}
+    figure, shown = draw.costs(panels, (".2f", ".0f"), "t")
+    assert [text.get_text() for axes in figure.axes for text in axes.texts] == ["2.00", "1.50", "10", "20"]
+    assert shown["time"].tolist() == [10, 20]
+
+
+def test_gaps_have_their_intervals():
+    rows = {"one": [Difference(0.1, 0.02, 3), Difference(0.05, 0.01, 3)]}
+    figure, shown = draw.gaps(rows, "t")
+    assert shown["one"].tolist() == [[0.1, 0.02], [0.05, 0.01]]
+    ends = figure.axes[0].collections[0].get_segments()[0][:, 0]
+    assert ends.tolist() == pytest.approx([0.08, 0.12])
+
+
+def test_behind_is_the_distance_to_the_goal():
+    bits = {"one": np.array([[2.0, 1.5], [2.2, 1.7]])}
+    _, shown = draw.behind([1, 8], bits, np.array([[2.0, 1.0], [2.0, 1.0]]), "t")
+    assert shown["one"].tolist() == pytest.approx([0.1, 0.6])

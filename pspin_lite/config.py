@@ -253,6 +253,13 @@ _PRESETS = {
             **Values(vocab=8192, context=256, width=72, layers=8, heads=4, inner=200, kv_heads=2, head_width=18),
             **Values(batch=64, steps=1000, warmup=100, cooldown=500),
         ),
+        # Ours: byte-lite mended. A convolution in front of the state space, and a ternary MLP that is a product of two
+        # spins, without recurrence; at the rate that its tries chose
+        VariantConfig(
+            "byte-mended",
+            **Values(vocab=256, context=512, width=128, layers=4, heads=4, inner=485, chunk=None, lr=1.6e-3),
+            **Values(mlp="spin", nonlinearity="tanh tanh", convolution="silu"),
+        ),
         # Seconds: they show that everything runs, and nothing else
         PSpinConfig("byte-smoke", vocab=256, context=64, width=32, layers=2, heads=2, inner=32, chunk=None, steps=30),
         PSpinConfig(

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from . import _checks as checks
 from .config import AblationConfig, Config, PSpinConfig, TransformerConfig
 from .loss import PIECE
+from .ternary import TernaryLinear
+from .variants import build
 
 MB = 2**20  # the paper's MB
 
@@ -71,8 +75,10 @@ class Footprint:
 
 def footprint(cfg: Config) -> Footprint:
     """The paper's parameter and memory table (Eq. tab-footprint, Eq. tab-baseline), by component."""
-    if isinstance(cfg, AblationConfig) or not isinstance(cfg, PSpinConfig | TransformerConfig):
+    if not isinstance(cfg, PSpinConfig | TransformerConfig):
         raise checks.wrong("cfg", type(cfg).__name__, "a PSpinConfig or a TransformerConfig")
+    if isinstance(cfg, AblationConfig):
+        return _counted(cfg)
     D, L, V, inner = cfg.width, cfg.layers, cfg.vocab, cfg.inner
     embedding = Row("embedding", V * D, 32, 32)
     if isinstance(cfg, PSpinConfig):
@@ -83,6 +89,23 @@ def footprint(cfg: Config) -> Footprint:
     attention = 2 * D * (cfg.heads + cfg.kv_heads) * cfg.head_width
     layer = attention + 3 * D * inner + 2 * D + 2 * cfg.head_width
     return Footprint(cfg.name, (embedding, Row("non-embedding", L * layer + D, 16, 16)))
+
+
+def _counted(cfg: AblationConfig) -> Footprint:
+    """Of a network that the paper does not have."""
+    with torch.device("meta"):
+        model = build(cfg)
+    params, embedding = sum(weight.numel() for weight in model.parameters()), cfg.vocab * cfg.width
+    ternary = sum(layer.weight.numel() for layer in model.modules() if isinstance(layer, TernaryLinear))
+    dense = params - embedding - ternary
+    return Footprint(
+        cfg.name,
+        (
+            Row("embedding", embedding, 32, 32),
+            Row("ternary MLP", ternary, 2, 16),
+            Row("the rest", dense, 16, 16),
+        ),
+    )
 
 
 def ternary_params(cfg: PSpinConfig) -> int:

@@ -40,9 +40,8 @@ from . import attractor, config, ternary
 from ._fast_linear import HalfLinear, TernaryCodes
 from .config import Config
 from .language_model import LanguageModel
-from .model import Attractor, PSpinLM
+from .model import Attractor
 from .ternary import TernaryLinear
-from .transformer import TransformerLM
 from .variants import build
 
 FORMAT = 1
@@ -51,8 +50,8 @@ KIND = "pspin_lite deployed model"
 
 def export(model: LanguageModel, path: str | Path, tokenizer_identity: dict | None = None) -> int:
     """Writes the deployed form; returns the file's size in bytes. A loaded model is written as it was loaded."""
-    if not isinstance(model, PSpinLM | TransformerLM):
-        expected = "a p-Spin network or a Transformer from build or load (not its torch.compile wrapper)"
+    if not isinstance(model, LanguageModel):
+        expected = "a p-Spin network or another from build or load (not its torch.compile wrapper)"
         raise checks.wrong("model", type(model).__name__, expected)
     if tokenizer_identity is None:
         tokenizer_identity = getattr(model, "tokenizer_identity", None)
@@ -156,33 +155,38 @@ def _fill(model: LanguageModel, tensors: dict[str, Tensor]) -> None:
         elif isinstance(layer, TernaryLinear):
             codes = ternary.unpack(tensors[f"{name}.packed"], tuple(layer.weight.shape))
             model.set_submodule(name, TernaryCodes(codes, tensors[f"{name}.scale"]))
-        elif isinstance(layer, nn.Linear):
+        elif isinstance(layer, nn.Linear) and layer.bias is None:
             model.set_submodule(name, HalfLinear(tensors[f"{name}.weight"]))
     for name, layer in list(model.named_modules()):
         if isinstance(layer, Attractor):
             model.set_submodule(name, DeployedAttractor(layer, tensors[f"{name}.gamma_param"].float()))
+    for name, _ in list(model.named_parameters()):
+        if name in tensors:  # what variants have besides: convolutions, gates that start open
+            layer, _, last = name.rpartition(".")
+            setattr(model.get_submodule(layer), last, nn.Parameter(tensors[name].float(), requires_grad=False))
     model.eval().requires_grad_(False)
 
 
 class DeployedAttractor(nn.Module):
     """`model.Attractor` over a coupling matrix that is not there as a matrix of floats."""
 
-    gate = Attractor.gate  # exported models are the paper's
     damping: Tensor
 
     def __init__(self, trained: Attractor, gamma_param: Tensor):
         super().__init__()
         self.cfg, self.w_ext, self.w_int, self.w_down = trained.cfg, trained.w_ext, trained.w_int, trained.w_down
-        self.register_buffer("damping", 0.5 * torch.tanh(gamma_param), persistent=False)  # Eq. spin-gamma
+        self.gate = trained.gate
+        trained.gamma_param = nn.Parameter(gamma_param, requires_grad=False)
+        self.register_buffer("damping", trained.gamma(), persistent=False)  # Eq. spin-gamma
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.w_ext(x).flatten(0, -2)  # Eq. spin-drive, a row a token
 
         def step(y: Tensor, rows: Tensor | None) -> Tensor:
             field = self.w_int(y * self.damping).add_(z if rows is None else z[rows])  # Eq. spin-field
-            return attractor.spin(field)
+            return attractor.spin(field, self.gate)
 
-        y, _, _ = attractor.iterate(step, attractor.spin(z), self.cfg.micro_steps, self.cfg.tol)
+        y, _, _ = attractor.iterate(step, attractor.spin(z, self.gate), self.cfg.micro_steps, self.cfg.tol)
         return self.w_down(y).view_as(x)
 
     def gamma(self) -> Tensor:

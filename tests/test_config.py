@@ -15,7 +15,7 @@ from pspin_lite import config
 def test_presets_are_the_papers_appendix():
     assert ps.presets() == [
         *("byte-paper", "subword-paper", "transformer-paper"),
-        *("byte-lite", "subword-lite", "transformer-lite"),
+        *("byte-lite", "subword-lite", "transformer-lite", "byte-mended"),
         *("byte-smoke", "subword-smoke", "transformer-smoke"),
     ]
     byte, subword, baseline = (ps.preset(f"{n}-paper") for n in ("byte", "subword", "transformer"))

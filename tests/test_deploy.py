@@ -24,6 +24,8 @@ from pspin_lite._files import FileError
 
 TINY = ps.preset("byte-lite").replace(width=24, heads=2, inner=10, layers=2)  # 10: a last byte of two codes
 BASELINE = ps.preset("transformer-lite").replace(vocab=60, width=16, layers=2, inner=12)
+VARIANT = ps.preset("byte-mended").replace(width=24, heads=2, inner=10, layers=2)
+COUPLED = VARIANT.replace(mlp="attractor", gamma_range=1.0, gate="spread", norm_qk=True, norm_state=True)
 IDENTITY = dict(name="bytes", vocab=256, sha256="0" * 64)
 
 
@@ -56,9 +58,10 @@ def fast(monkeypatch):
 
 def rounded(model):
     """The model with the numbers that the file holds, computing in float32 as ever."""
+    kept = {f"{n}.weight" for n, layer in model.named_modules() if isinstance(layer, ps.ternary.TernaryLinear)}
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if name != "embedding.weight" and "w_ext" not in name and "w_int" not in name:
+            if name not in {"embedding.weight", *kept}:
                 p.copy_(p.half())
     return model
 
@@ -69,8 +72,15 @@ def rounded(model):
 @pytest.mark.parametrize("products", ["float32", "fast"])
 @pytest.mark.parametrize(
     "cfg",
-    [TINY, TINY.replace(tol=1e-3), TINY.replace(micro_steps=0), TINY.replace(implicit=False), BASELINE],
-    ids=["p-spin", "early stopping", "K = 0", "unrolled", "transformer"],
+    [
+        *(TINY, TINY.replace(tol=1e-3), TINY.replace(micro_steps=0), TINY.replace(implicit=False), BASELINE),
+        *(VARIANT.replace(norm_down=True, output_gate=True), COUPLED, VARIANT.replace(mixer="long state space")),
+        *(VARIANT.replace(mixer="attention", output_gate=True), VARIANT.replace(mlp="attractor", ternary=False)),
+    ],
+    ids=[
+        *("p-spin", "early stopping", "K = 0", "unrolled", "transformer"),
+        *("mended", "mended attractor", "open gate", "gated attention", "full precision"),
+    ],
 )
 def test_loaded_model_computes_what_the_trained_one_does(cfg, products, tmp_path, request):
     if products == "fast":
@@ -84,7 +94,7 @@ def test_loaded_model_computes_what_the_trained_one_does(cfg, products, tmp_path
     tokens = torch.randint(cfg.vocab, (3, 40), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         result, near, exact = loaded(tokens), model(tokens), rounded(model)(tokens)
-        assert error(result, near) < 5e-3
+        assert error(result, near) < 1e-2
         assert error(result, exact) < (2e-6 if products == "float32" else 2e-4)
         assert loaded.loss(tokens, tokens).item() == pytest.approx(model.loss(tokens, tokens).item(), rel=1e-4)
     logits, state = loaded.prefill(tokens[:, :30])
@@ -323,7 +333,7 @@ def test_mutated_headers_that_hash_correctly_are_our_error(path):
 
 
 @pytest.mark.eq("tab-footprint", "tab-baseline")
-@pytest.mark.parametrize("name", ["byte-lite", "subword-lite", "transformer-lite", "byte-paper"])
+@pytest.mark.parametrize("name", ["byte-lite", "subword-lite", "transformer-lite", "byte-mended", "byte-paper"])
 def test_size_on_disk_is_the_footprint(name, tmp_path):
     cfg = ps.preset(name)
     table = ps.footprint(cfg)
@@ -332,7 +342,7 @@ def test_size_on_disk_is_the_footprint(name, tmp_path):
     assert size == (tmp_path / "x").stat().st_size
     header = 8 + int.from_bytes((tmp_path / "x").open("rb").read(8), "little")
     scales = sum(4 for m in model.modules() if isinstance(m, ps.ternary.TernaryLinear))
-    assert scales == (0 if "transformer" in name else 8 * cfg.layers)
+    assert scales == (0 if "transformer" in name else 4 if "mended" in name else 8) * cfg.layers
     assert size - header == table.bytes + scales
     assert header < 10_000
     if name == "byte-paper":

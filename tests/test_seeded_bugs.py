@@ -255,7 +255,7 @@ BUGS = [
         "ternary.pack(codes), scale + 1",
         DEPLOY,
     ),
-    Bug("gamma not bounded once deployed", "deploy", "0.5 * torch.tanh(gamma_param)", "gamma_param", DEPLOY),
+    Bug("gamma not bounded once deployed", "deploy", "trained.gamma()", "gamma_param", DEPLOY),
     Bug(
         "a newer format taken for ours",
         "deploy",

@@ -11,14 +11,17 @@ from pathlib import Path
 from .. import _checks as checks
 from .. import _files as files
 from ..training.runs import Run
-from . import jobs, paper_size, step_times, store
+from . import jobs, linear_share, paper_size, step_times, store
 
 AGAIN = Path("again", "records")  # under --out: the newest record of each run that was repeated
 
 
 def apart() -> dict:
     """Name -> module of what needs all cores, or a quiet machine: done only if it is named."""
-    return dict.fromkeys(paper_size.MINUTES, paper_size) | {step_times.NAME: step_times}
+    return dict.fromkeys(paper_size.MINUTES, paper_size) | {
+        step_times.NAME: step_times,
+        linear_share.NAME: linear_share,
+    }
 
 
 def main(
@@ -92,6 +95,8 @@ def _list(names: list[str]) -> None:
 def _result(record: dict) -> str:
     if "seconds" in record:
         return f"{sum(record['seconds'].values()):.2f} s for one step of each arm"
+    if "networks" in record:
+        return ", ".join(f"{name.split('/')[1]} {share:.0%}" for name, share in linear_share.means(record).items())
     bits, summary = f"{jobs.score(record):.4f} bits/byte", record["summary"]
     cut_off = summary is not None and summary["steps"] < record["config"]["model"]["steps"]
     return f"{bits} after {summary['steps']} steps" if cut_off else bits

@@ -58,14 +58,14 @@ def grade_once(answer) -> None:
 
 EXERCISES = {
     "11.1": Exercise(
-        grade_lead,
-        lead,
-        "Add up the nats of each list first. Then turn the difference into bits and divide by the bytes.",
-    ),
-    "11.2": Exercise(
         grade_once,
         attend_once,
         "Scores are k @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
+    ),
+    "11.2": Exercise(
+        grade_lead,
+        lead,
+        "Add up the nats of each list first. Then turn the difference into bits and divide by the bytes.",
     ),
     "11.3": Exercise(
         grade_rotation,

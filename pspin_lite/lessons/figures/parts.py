@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from ...data import sequences
 from ...study import networks, records
@@ -75,9 +76,10 @@ def silencing(runs: Sequence[dict]) -> tuple[float, float]:
     return float(speaking), float(np.mean([run["silenced"]["mlp"][-1] for run in runs]))
 
 
-def worst(name: str) -> list[float]:
-    """The gradient error of the worst layer at the end of training, of each run of a network of bytes-1."""
-    return [records.layers(run, "gradient_error")[-1].max() for run in records.seeds("bytes-1", name).values()]
+def worst(name: str, what: str = "gradient_error") -> list[float]:
+    """Of the worst layer at the end of training, or what else records.layers has; of each run of a network of
+    bytes-1."""
+    return [records.layers(run, what)[-1].max() for run in records.seeds("bytes-1", name).values()]
 
 
 def counting(order: int = 5) -> float:
@@ -176,7 +178,7 @@ def nonlinearities(
     """Where networks end by the nonlinearity of their MLP, ternary and in full precision, a mark per seed; lines are
     networks to compare with. Without runs a row says so."""
     figure = Figure(figsize=(5.4, 1.9 + 0.62 * len(runs)), layout="constrained")
-    panel, shown = figure.subplots(), {}
+    panel, shown, waiting = figure.subplots(), {}, []
     for row, (name, kinds) in enumerate(runs.items()):
         shown[name] = {}
         for (kind, look), shift in zip(WEIGHTS.items(), (-0.17, 0.17), strict=True):
@@ -186,14 +188,15 @@ def nonlinearities(
             if len(values):
                 panel.plot([values.mean()] * 2, [row + shift - 0.14, row + shift + 0.14], color=GREY, lw=2)
             else:
-                place = dict(transform=panel.get_yaxis_transform(), va="center", ha="right", fontsize=9)
-                panel.text(0.985, row + shift, f"{kind}: not run yet", color=look["color"], **place)
+                waiting.append((row + shift, f"{kind}: runs not finished"))
     at = {name: records.mean(dict(values)) for name, values in lines.items()}
     for name, value in at.items():
         panel.axvline(value, color=GREY, linestyle="--", linewidth=1.2)
         panel.text(value, -0.72, f" {name}\n {value:.2f}", color=GREY, ha="left", va="center", fontsize=9)
     panel.set_yticks(range(len(runs)), list(runs))
     low, high = min(at.values()), max(at.values())
+    for y, text in waiting:
+        panel.text((low + high) / 2 + 0.03, y, text, color=GREY, va="center", ha="center", fontsize=9)
     panel.set(xlim=(low - 0.02, high + 0.06), ylim=(len(runs) - 0.45, -1.05), xlabel="bits per byte, a mark per seed")
     panel.grid(axis="y", visible=False)
     figure.legend(loc="outside lower center", ncols=2)
@@ -230,7 +233,8 @@ def answered(
             reach += [abs(gap.low), abs(gap.high)]
     panel.set_yticks(range(len(rows)), list(rows))
     panel.set(xlim=(-1.1 * max(reach), 1.1 * max(reach)), ylim=(len(rows) - 0.5, -0.5))
-    panel.set_xlabel("bits per byte, first minus second (shaded: equivalent)")
+    panel.set_xlabel("bits per byte (shaded: equivalent)")
+    panel.xaxis.set_major_locator(MultipleLocator(0.04))
     panel.grid(axis="y", visible=False)
     named = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))  # each label once
     if named:

@@ -67,8 +67,8 @@ def test_nonlinearities_say_what_has_not_been_run():
     figure, shown = parts.nonlinearities(runs, {"no MLP": {1: 2.0, 2: 2.1}, "Transformer": {1: 1.8}}, "title")
     assert shown["σ"]["ternary"].tolist() == [2.0, 2.2]
     assert shown["tanh"]["ternary"].size == 0
-    waiting = [text for text in texts(figure) if "not run" in text]
-    assert waiting == ["full precision: not run yet", "ternary: not run yet"]
+    waiting = [text for text in texts(figure) if "not finished" in text]
+    assert waiting == ["full precision: runs not finished", "ternary: runs not finished"]
     lines = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert lines == pytest.approx([2.05, 1.8]), "means over seeds"
 

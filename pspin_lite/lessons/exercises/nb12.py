@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from ...study import records, stability
+from ...study import intervals, records
 from . import Exercise, expect
 
 
@@ -25,42 +25,47 @@ def grade_paired(answer) -> None:
     expect("five random pairs", answer(list(a), list(b), records.T_95[5]), [difference.mean, difference.half_width])
 
 
-def own_jitter(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """Of a: differences have no text in them, and the variances of both."""
-    return max((np.var(a - b) + np.var(a - c) - np.var(b - c)) / 2, 0.0) ** 0.5
+def pooled_deviation(networks: list[list[float]]) -> float:
+    """Squared distances from each network's own mean, over the degrees of freedom: one fewer than runs, per network."""
+    squares = sum(((np.array(runs) - np.mean(runs)) ** 2).sum() for runs in networks)
+    return math.sqrt(squares / sum(len(runs) - 1 for runs in networks))
 
 
-def grade_jitter(answer) -> None:
-    text = np.random.default_rng(0).normal(size=1000)
-    one, two = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)  # nothing in common
-    expect("nothing but the text", answer(text, text, text) + 1.0, 1.0)
-    expect("3 of its own, the others calm", answer(text + 3 * one, text, text), 3.0)
-    expect("calm itself, another jumps", answer(text, text + 3 * one, text) + 1.0, 1.0)
-    expect("0.5 of its own, another has 2", answer(text + 0.5 * one, text + 2 * two, text), 0.5)
+def grade_pooled(answer) -> None:
+    expect("one network: its own deviation", answer([[1.0, 2.0, 3.0]]), 1.0)
+    expect("the networks' means do not count", answer([[1.0, 2.0, 3.0], [7.0, 8.0, 9.0]]), 1.0)
+    expect("three runs and two", answer([[1.0, 2.0, 3.0], [5.0, 9.0]]), math.sqrt(10 / 3))
+    rows = np.random.default_rng(0).normal(size=(6, 3))
+    known = intervals.pooled(dict(enumerate(row)) for row in rows).variance
+    expect("six random networks of three runs", answer([list(row) for row in rows]), math.sqrt(known))
 
 
-def noise_scale(gradients: np.ndarray) -> float:
-    """tr Sigma / |G|^2, both without bias."""
-    n = len(gradients)
-    trace = gradients.var(axis=0, ddof=1).sum()
-    return trace / ((gradients.mean(axis=0) ** 2).sum() - trace / n)
+def frozen_gate(gate: torch.Tensor) -> float:
+    """Of value · gate, what value · mean(gate) leaves is value · (gate - mean): the value's variance cancels."""
+    return gate.mean() ** 2 / (gate**2).mean()
 
 
-def grade_noise(answer) -> None:
-    two = np.array([[3.0, 0.0], [1.0, 0.0]])
-    expect("gradients 3 and 1: variance 2, squared mean 4 - 1", answer(two), 2 / 3)
-    rows = 0.5 + np.random.default_rng(0).normal(size=(50, 400))
-    w = torch.zeros(400, dtype=torch.float64, requires_grad=True)
-    known = stability.noise_scale(lambda row: (row[0] * w).sum(), [w], torch.as_tensor(rows))
-    expect("fifty gradients of 400 entries", answer(rows), known["scale"])
+def grade_frozen(answer) -> None:
+    expect("a gate that never moves", answer(torch.tensor([0.5, 0.5, 0.5])), 1.0)
+    expect("a gate that is as often +1 as −1", answer(torch.tensor([1.0, -1.0])) + 1.0, 1.0)
+    expect("0.4 and 0.6", answer(torch.tensor([0.4, 0.6])), 0.25 / 0.26)
+    generator = torch.Generator().manual_seed(0)
+    gate = torch.randn(200_000, generator=generator, dtype=torch.float64).sigmoid()
+    value = torch.randn(200_000, generator=generator, dtype=torch.float64)
+    left = (value * gate - value * gate.mean()).var() / (value * gate).var()
+    expect("200,000 sigmoid gates", answer(gate), 1 - left, 0.01)
 
 
 EXERCISES = {
     "12.1": Exercise(grade_paired, paired, "Subtract first; then mean, and t * std(ddof=1) / sqrt(number of pairs)."),
     "12.2": Exercise(
-        grade_jitter, own_jitter, "np.var(a - b) is own(a)^2 + own(b)^2: three equations, three unknowns."
+        grade_pooled,
+        pooled_deviation,
+        "Add up squared distances from each network's own mean; a network of n runs counts n - 1 in the divisor.",
     ),
     "12.3": Exercise(
-        grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."
+        grade_frozen,
+        frozen_gate,
+        "What is missed is value * (gate - mean): compare the mean of its square with that of value * gate.",
     ),
 }

@@ -165,31 +165,3 @@ def contexts(
 
 
 @styled
-def exactness(
-    random: Sequence[tuple[np.ndarray, np.ndarray]],
-    trained: tuple[np.ndarray, np.ndarray],
-    layers: Mapping[str, tuple[Sequence[int], Sequence[float]]],
-) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Gradient error, left over the spectral radius: random layers as lines, one per draw, layers in training as dots;
-    right over K, the `layers` of one network."""
-    figure = Figure(figsize=(7.8, 3.9), layout="constrained")
-    panel, beside = figure.subplots(1, 2, sharey=True, width_ratios=(4, 3))
-    panel.loglog(*trained, "o", color=CYCLE[2], markersize=3, alpha=0.5, markeredgewidth=0, label="in training")
-    for radius, error in random:
-        panel.loglog(radius, error, color=GREY, linewidth=0.8)
-    panel.plot([], [], color=GREY, linewidth=0.8, label="random layers")
-    panel.axvline(1, color=GREY, linestyle="--", linewidth=1)
-    panel.set_title("Exact only where a step shrinks a lot", fontsize=11)
-    panel.set(xlabel="spectral radius of a step", ylabel="relative error of the gradient", ylim=(1e-9, 3))
-    panel.legend(loc="lower right")
-    below = 0.0
-    for colour, (name, (steps, errors)) in sorted(
-        zip(CYCLE, layers.items(), strict=False), key=lambda pair: pair[1][1][1][-1]
-    ):
-        beside.semilogy(steps, errors, "o-", color=colour, markersize=4)
-        below = max(errors[-1], 5 * below)  # so that no label hides another
-        beside.text(steps[-1] * 1.06, below, name, color=colour, va="center", fontsize=9.5)
-    mended = sum(errors[-1] < 1e-3 for _, errors in layers.values())
-    beside.set_title(f"More steps mend {mended} layers of {len(layers)}", fontsize=11)
-    beside.set(xlabel="steps K", xlim=(0, 1.45 * max(steps[-1] for steps, _ in layers.values())))
-    return figure, {name: np.asarray(errors) for name, (_, errors) in layers.items()}

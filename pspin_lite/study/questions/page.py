@@ -178,7 +178,7 @@ def _bracket(interval: Speeches) -> str:
 
 def _loudness(runs: list[dict]) -> list[str]:
     """Means over seeds; sizes over layers too. From the start to the end of training."""
-    whole = statistics.mean(map(_whole, runs))
+    speaking = statistics.mean(map(whole, runs))
     silent = statistics.mean(run["silenced"]["mlp"][-1] for run in runs)
     ends = [[run["branches"][i] for run in runs] for i in (0, -1)]
     sizes = {
@@ -188,10 +188,10 @@ def _loudness(runs: list[dict]) -> list[str]:
         100 * statistics.mean(sum(one["gradient"].get(p, 0) for p in part_noise.MLP) for one in end) for end in ends
     ]
     arrows = [f"{start:.3g} → {end:.3g}" for start, end in (sizes["mlp"], sizes["mixer"])]
-    return [f"{whole:.3f}", f"{silent:.3f}", *arrows, f"{share[0]:.2g}% → {share[1]:.2g}%"]
+    return [f"{speaking:.3f}", f"{silent:.3f}", *arrows, f"{share[0]:.2g}% → {share[1]:.2g}%"]
 
 
-def _whole(record: dict) -> float:
+def whole(record: dict) -> float:
     """Bits per byte with nothing silenced, on the windows that were read with branches silenced: every so many of
     those that the record keeps."""
     rows = record["windows held-out"]

@@ -77,16 +77,3 @@ def test_contexts_are_means_over_seeds():
     assert nats.shape == (3, 6)
     assert shown["p-spin"] == pytest.approx(nats.mean(0))
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2", "4", "8", "16", "32"]
-
-
-def test_exactness_says_how_many_layers_are_mended():
-    line, dots = (np.array([0.1, 1.0]), np.array([1e-5, 1.0])), (np.array([0.2]), np.array([1e-4]))
-    layers = {"layer 0": ([1, 5], [0.5, 1e-4]), "layer 1": ([1, 5], [0.7, 0.1])}
-    figure, shown = draw.exactness([line, line], dots, layers)
-    left, right = figure.axes
-    assert left.lines[0].get_ydata() == [1e-4]
-    assert [line.get_ydata().tolist() for line in left.lines[1:3]] == [[1e-5, 1.0]] * 2
-    assert shown["layer 1"].tolist() == [0.7, 0.1]
-    assert right.get_title() == "More steps mend 1 layers of 2"
-    places = [(text.get_text(), text.get_position()[1]) for text in right.texts]
-    assert places == [("layer 0", 1e-4), ("layer 1", 0.1)], "labels stand at the ends of their lines"

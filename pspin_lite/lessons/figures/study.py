@@ -162,6 +162,3 @@ def contexts(
     panel.set(xlabel=f"{token}s of context", ylabel=f"nats per {token}")
     panel.legend()
     return figure, shown
-
-
-@styled

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from ...data import sequences
-from ...study import networks, records
+from ...study import records
 from ...study.intervals import Difference
 from ...study.questions import page
 from ...study.questions.question import Row
@@ -18,12 +18,12 @@ from .. import probes
 from . import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, race, study, styled
 
 TITLE = dict(x=0.01, ha="left", weight="bold", fontsize=11.5)
-GATES = {"tanh(u) · σ(g): a slope, bent": lambda g: 1 / (1 + np.exp(-g)), "tanh(u) · tanh(g): a saddle": np.tanh}
+GATES = {"tanh(u) · σ(a): a slope, bent": lambda a: 1 / (1 + np.exp(-a)), "tanh(u) · tanh(a): a saddle": np.tanh}
 PRODUCTS = {  # networks of living-bytes -> how texts call them
-    "tanh-sigmoid": "tanh(u) · σ(g)\nthe paper's",
-    "tanh-tanh": "tanh(u) · tanh(g)\ntwo spins",
-    "tanh-silu": "tanh(u) · silu(g)",
-    "linear-silu": "u · silu(g)\nSwiGLU",
+    "tanh-sigmoid": "tanh(u) · σ(a)\nthe paper's",
+    "tanh-tanh": "tanh(u) · tanh(a)\ntwo spins",
+    "tanh-silu": "tanh(u) · silu(a)",
+    "linear-silu": "u · silu(a)\nSwiGLU",
 }
 MLPS = {  # what a network has in the place of the MLP -> group and network
     "Transformer": ("bytes-1", "transformer"),
@@ -52,7 +52,7 @@ def minus(name: str, other: str) -> Difference:
 def tell(row: Row) -> None:
     """Prints an answer of the second study: the difference on both sets of speeches, or how many runs it waits for."""
     if row.values:
-        held_out, recent = (f"{gap.mean:+.3f} ± {gap.half_width:.3f}" for (gap,) in row.values)
+        held_out, recent = (", ".join(f"{gap.mean:+.3f} ± {gap.half_width:.3f}" for gap in gaps) for gaps in row.values)
         print(f"{row.about}: {held_out}, on recent speeches {recent}")
     else:
         wait = f"waits for {len(row.missing)} of {len(row.runs)} runs" if row.missing else row.verdict
@@ -82,6 +82,13 @@ def worst(name: str, what: str = "gradient_error") -> list[float]:
     return [records.layers(run, what)[-1].max() for run in records.seeds("bytes-1", name).values()]
 
 
+def trained(name: str) -> tuple[float, float]:
+    """Of a trained network of living-bytes: the share of its MLPs' output that a linear map explains, and the size of
+    the gate's field. Means over layers and seeds."""
+    layers = [layer for seed in records.read("linear-share")["networks"][f"living-bytes/{name}"] for layer in seed]
+    return float(np.mean([one["share"] for one in layers])), float(np.mean([one["g"] for one in layers]))
+
+
 def counting(order: int = 5) -> float:
     """Held-out bits per byte of counting, on what a network of the study has read with seed 1."""
     train = sequences.open("sotu", "bytes", length=128, seed=1)
@@ -107,7 +114,7 @@ def products(title: str, reach: float = 1.0) -> tuple[Figure, dict[str, np.ndarr
     panels = figure.subplots(1, 2, sharey=True)
     field, shown = np.linspace(-reach, reach, 101), {}
     for panel, (name, gate) in zip(panels, GATES.items(), strict=True):
-        shown[name] = np.tanh(field)[None, :] * gate(field)[:, None]  # [g, u]
+        shown[name] = np.tanh(field)[None, :] * gate(field)[:, None]  # [a, u]
         panel.pcolormesh(field, field, shown[name], cmap="PuOr", vmin=-0.7, vmax=0.7, shading="auto", rasterized=True)
         lines = panel.contour(field, field, shown[name], np.linspace(-0.5, 0.5, 11), colors=GREY, linewidths=1)
         panel.clabel(lines, lines.levels[1::2], fontsize=8.5, fmt=_signed)
@@ -115,7 +122,7 @@ def products(title: str, reach: float = 1.0) -> tuple[Figure, dict[str, np.ndarr
         panel.set_title(name, fontsize=10.5)
         panel.set_box_aspect(1)
         panel.grid(visible=False)
-    panels[0].set_ylabel("field g")
+    panels[0].set_ylabel("field a")
     figure.suptitle(title, **TITLE)
     return figure, shown
 
@@ -137,7 +144,7 @@ def linear_shares(
     panel.set_xscale("log")
     panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
     panel.set_xticks([], minor=True)
-    panel.set(xlabel="size of the fields u and g (rms)", ylabel="explained by a linear map, %", ylim=(-4, 104))
+    panel.set(xlabel="size of the fields u and a (rms)", ylabel="explained by a linear map, %", ylim=(-4, 104))
     figure.legend(loc="outside lower center", ncols=2)
     figure.suptitle(title, **TITLE)
     return figure, shown
@@ -205,21 +212,15 @@ def nonlinearities(
 
 
 @styled
-def answered(
-    rows: Mapping[str, Row | None], title: str, short_runs: Mapping[str, float] | None = None
-) -> tuple[Figure, dict[str, list[float]]]:
+def answered(rows: Mapping[str, Row], title: str) -> tuple[Figure, dict[str, list[float]]]:
     """Differences of two networks with their intervals on both sets of speeches; shaded where two networks count as
-    equivalent. A row without its runs says how many it waits for; short_runs are hollow marks. -> label -> means"""
+    equivalent. A row without its runs says how many it waits for. -> label -> means"""
     figure = Figure(figsize=(5.4, 1.9 + 0.54 * len(rows)), layout="constrained")
-    panel, shown, hollow = figure.subplots(), {}, short_runs or {}
+    panel, shown = figure.subplots(), {}
     panel.axvspan(-CLOSE, CLOSE, color="#EDEDED", lw=0, zorder=0)
     panel.axvline(0, color=GREY, lw=1)
-    reach = [0.05, *map(abs, hollow.values())]
+    reach = [0.05]
     for y, (label, row) in enumerate(rows.items()):
-        if label in hollow:
-            panel.plot(hollow[label], y, "D", color=ORANGE, mfc="white", ms=7, label="short runs, one seed")
-        if row is None:
-            continue
         if not row.values:
             wait = f"full: waits for\n{len(row.missing)} of {len(row.runs)} runs" if row.missing else row.verdict
             place = dict(transform=panel.get_yaxis_transform(), va="center", ha="left", fontsize=9)
@@ -259,9 +260,3 @@ def inexact(names: Mapping[str, str], title: str) -> tuple[Figure, dict[str, np.
     figure.legend(loc="outside lower center", ncols=4, columnspacing=1, handletextpad=0.2)
     figure.suptitle(title, **TITLE)
     return figure, shown
-
-
-def short(group: str, name: str) -> float:
-    """Mean bits per byte over both sets of speeches, of the best short run that tuned a network."""
-    tuned_as = networks.arm(group, name).tuned_as or f"{group}/{name}"
-    return min(map(records.score, records.tries(*tuned_as.split("/")).values()))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pspin_lite.lessons.figures import parts
-from pspin_lite.study import intervals, records
+from pspin_lite.study import intervals, linear_share, records
 from pspin_lite.study.claims import ledger
 from pspin_lite.study.questions import answers, page
 
@@ -74,15 +74,15 @@ def test_nonlinearities_say_what_has_not_been_run():
 
 
 def test_answers_with_and_without_their_runs():
-    rows = {"done": answer(), "waits": answer(missing=("x",) * 3), "none": None, "lost": answer(missing=())}
+    rows = {"done": answer(), "waits": answer(missing=("x",) * 3), "lost": answer(missing=())}
     rows["lost"].values, rows["lost"].verdict = (), "not computed"
-    figure, shown = parts.answered(rows, "title", {"done": 0.05, "none": 0.2})
+    figure, shown = parts.answered(rows, "title")
     assert shown == {"done": [0.06, 0.03]}
     assert texts(figure) == ["full: waits for\n3 of 6 runs", "not computed"]
     assert [bars.lines[0].get_xdata()[0] for bars in figure.axes[0].containers] == [0.06, 0.03]
-    assert figure.axes[0].get_xlim()[1] == pytest.approx(0.22), "the short run is within"
+    assert figure.axes[0].get_xlim()[1] == pytest.approx(1.1 * 0.07), "the interval is within"
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(names) == ["held-out speeches", "recent speeches", "short runs, one seed"], "each once"
+    assert sorted(names) == ["held-out speeches", "recent speeches"], "each once"
     assert parts.answered({"waits": answer(missing=("x",))}, "title")[1] == {}, "nothing to show is no error"
 
 
@@ -94,13 +94,19 @@ def test_an_answer_is_told(capsys):
     )
 
 
+def test_what_a_linear_map_explains_is_that_of_the_record():
+    record = records.read("linear-share")
+    means = {name.split("/")[1]: share for name, share in linear_share.means(record).items()}
+    for name in parts.PRODUCTS:
+        share, size = parts.trained(f"{name}-full")
+        assert share == pytest.approx(means[f"{name}-full"])
+        assert 1 < size < 6
+
+
 def test_keys_and_names_are_those_of_the_study():
     keys = {row.key for section in ("living", "steps") for row in answers.answers(section)}
     assert {*parts.STEPS, "earns bytes", "wakes bytes", "squashing bytes"} <= keys
-    assert {"rounding bytes 1", "rounding bytes 2"} <= keys
-    for name in parts.PRODUCTS:
-        assert 2.3 < parts.short("living-bytes", name) < 2.7
-    assert parts.short("living-bytes", "p-spin") == parts.short("bytes-1", "p-spin"), "it takes over its tuning"
+    assert {"rounding bytes 1", "rounding bytes 2", "sigmoid bytes"} <= keys
     for network in parts.MLPS.values():
         assert len(records.bits(*network)) == 3
 

@@ -275,7 +275,7 @@ def _name_lines(panel: Axes, runs: study.Runs) -> None:
         for line in group[:1]:
             x, y = line.get_xdata(), line.get_ydata()
             at = int(np.argmin(np.abs(np.log(x) - (1 - share) * np.log(x[0]) - share * np.log(x[-1]))))
-            how |= dict(color=line.get_color(), bbox=dict(fc="white", ec="none", alpha=0.8, pad=1))
+            how |= dict(fontsize=10, color=line.get_color(), bbox=dict(fc="white", ec="none", alpha=0.8, pad=1))
             panel.annotate(line.get_label(), (x[at], y[at]), textcoords="offset points", **how)
 
 

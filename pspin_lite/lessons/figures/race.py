@@ -266,7 +266,8 @@ def _name_lines(panel: Axes, runs: study.Runs) -> None:
     Of batch 64: to the right and to the left of where they begin."""
     lines = dict(zip(runs, panel.lines, strict=False))
     small, large = ([lines[name] for name in runs if name.endswith(f", {batch}")] for batch in DASHES)
-    small.sort(key=lambda line: -np.mean(line.get_ydata()))
+    middle = np.median(small[0].get_xdata())
+    small.sort(key=lambda line: -np.interp(middle, line.get_xdata(), line.get_ydata()))
     large.sort(key=lambda line: -line.get_ydata()[0])
     above, below = dict(xytext=(3, 6), ha="left", va="bottom"), dict(xytext=(2, -7), ha="right", va="top")
     right, left = dict(xytext=(8, 0), ha="left", va="center"), dict(xytext=(-8, 0), ha="right", va="center")

@@ -298,24 +298,22 @@ def recipes(page) -> None:
     """Of notebook 11: two networks at two batch sizes, in either alphabet and over any axis."""
     box = page.locator(".recipes")
 
-    def shown(alphabet: str, unit: str, split: str) -> dict[str, str]:
+    def shown(alphabet: str, unit: str) -> dict[str, str]:
         """Of p-Spin, where its run at batch size 1 or the Transformer's begins to cool down."""
         runs = {n: list(records.seeds(f"{alphabet}-{n}", "p-spin").values()) for n in (1, 64)}
         other = list(records.seeds(f"{alphabet}-1", "transformer").values())
         place = min(race.cooling(one[0], unit) for one in (runs[1], other))
-        return {f"p-Spin, batch {n}": f"{race.after(one, place, unit, split):.2f}" for n, one in runs.items()}
+        return {f"p-Spin, batch {n}": f"{race.after(one, place, unit):.2f}" for n, one in runs.items()}
 
-    expect_numbers(box, {"sequences so far": "7,000"} | shown("subwords", "sequences", "held-out"))
-    alphabet, axis, split = box.get_by_role("combobox").all()
+    expect_numbers(box, {"sequences so far": "7,000"} | shown("subwords", "sequences"))
+    alphabet, axis = box.get_by_role("combobox").all()
     before = box.locator("svg").inner_html()
     axis.select_option("arithmetic")
     page.wait_for_function("before => document.querySelector('.recipes svg').innerHTML !== before", arg=before)
     page.wait_for_function("() => !document.querySelector('.recipes [data-name=\"sequences so far\"]')")
-    expect_numbers(box, shown("subwords", "flops", "held-out"))
+    expect_numbers(box, shown("subwords", "flops"))
     alphabet.select_option("bytes")
-    expect_numbers(box, shown("bytes", "flops", "held-out"))
-    split.select_option("recent")
-    expect_numbers(box, shown("bytes", "flops", "recent"))
+    expect_numbers(box, shown("bytes", "flops"))
 
 
 def eras(page) -> None:

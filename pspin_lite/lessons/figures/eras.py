@@ -253,7 +253,9 @@ def replayed(models: Sequence[str], title: str) -> tuple[Figure, dict[tuple[str,
         _zero(panel, "worse", "better")
         panel.set_xlim(-1.35, len(models) + 0.5)
         panel.set_title(what, fontsize=10.5)
-    panels[1].set_xticks(range(len(models) + 1), [names[one].replace(" ", "\n") for one in [*models, "counts"]])
+    panels[1].set_xticks(
+        range(len(models) + 1), [names[one].replace(" ", "\n") for one in [*models, "counts"]], fontsize=9.5
+    )
     for text, fill in (("replay", GREY), ("mixed", "white")):
         panels[1].plot([], [], "o", mec=GREY, mfc=fill, ms=5, label=text)
     _titled(figure, panels[0], title, "", "")
@@ -317,7 +319,7 @@ def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
         left.plot(whole.steps, whole.bits[row], color=colour, linestyle="--", linewidth=1)
         left.plot(course.steps, course.bits[row], color=colour, linewidth=1.8, label=year)
     left.plot([], [], color=GREY, linestyle="--", linewidth=1, label="no fading")
-    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 3.9))
+    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 4.4))
     _years(left, whole.steps[-1], ("1843", "1923", "2003"))
     left.legend()
     values = [value for _, value in half_lives()]

@@ -262,7 +262,6 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
         "18",
         "0.05",
     },  # the batch size and its root; of its widget (tests/lessons/figures/
-    # test_figures_valley.py); and how far its sample is off
     ("11", 4): {"1.49", "1.52"},  # of its figure, over arithmetic
     ("11", 5): {"0.02"},
     ("11", 6): {"0.02"},
@@ -276,6 +275,8 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("13", 3): {"0.05", "0.5", "0.693", "0.0513", "0.9992", "4.36"},
     ("13", 4): {"0.05"},
     ("13", 6): {"0.02", "0.05", "0.2"},
+    ("14", 4): {"0.2", "0.4", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "3.0"},  # by hand
+    ("14", 7): {"0.6"},  # megabytes of text
     ("15", 1): {"1.1"},
     ("15", 2): {"0.2"},
     ("15", 3): {"0.5"},

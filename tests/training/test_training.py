@@ -306,10 +306,11 @@ def test_text_from_a_run_and_from_its_exported_form(tmp_path, run, capsys):
     assert "or the path of a run's folder" in capsys.readouterr().err
 
 
-def test_the_model_that_comes_with_the_package():
+@pytest.mark.parametrize("name", ["byte-lite", "byte-mended"])
+def test_a_model_that_comes_with_the_package(name):
     """Its record is whole, and its score on a part of the validation is the recorded one."""
-    run = ps.load("byte-lite")
-    assert run.cfg == ps.preset("byte-lite")
+    run = ps.load(name)
+    assert run.cfg == ps.preset(name)
     assert len(run.metrics("step")) == run.summary["steps"] == run.cfg.steps
     assert run.model.tokenizer_identity == run.tokenizer.identity()
     data = run.data()["held-out"]

@@ -148,7 +148,7 @@ def findings() -> str:
 
 def expected() -> str:
     """What the presets reach and how long they take."""
-    finished = {"byte-lite": load.shipped("byte-lite").summary}
+    finished = {name: load.shipped(name).summary for name in ("byte-lite", "byte-mended")}
     rows = [["preset", "parameters", "time", *SPLITS]]
     for network in networks.GROUPS["presets"]:
         if records.has(name := _preset_run(network)):

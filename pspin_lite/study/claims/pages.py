@@ -27,6 +27,7 @@ from ...lessons import figures, probes
 from ...lessons.figures import front_page
 from ...training import load
 from .. import jobs, networks, paper_size, records
+from ..intervals import Difference
 from ..questions import answers, criteria
 from ..questions import page as second_study
 from . import paper_numbers
@@ -96,16 +97,19 @@ def changed() -> str:
 
 
 def sequel() -> str:
-    """README's sentence about the second study, with one finding as long as its verdict is that of the text."""
+    """README's sentences about the second study, each as long as its verdicts are those of the text."""
     rows = {row.key: row for row in answers.answers()}
     rest = " (under way)" if any(row.verdict == criteria.NOT_RUN for row in rows.values()) else ""
-    says = f"The [second study](docs/second_study.md){rest} tries repairs."
+    says = f"The [second study](docs/second_study.md){rest} asks why, and tries repairs."
     for text in texts("sequel"):
-        if all(rows[key].verdict in needed for key, needed in text["needs"].items()):
-            gaps = {key: SimpleNamespace(gap=rows[key].values[0][0].mean, width=rows[key].values[0][0].half_width)
-                    for key in text["needs"]}  # fmt: skip
+        if all(key in rows and rows[key].verdict in needed for key, needed in text["needs"].items()):
+            gaps = {key: _gap(rows[key].values[0][0]) for key in text["needs"]}
             says += " " + text["says"].format(second=gaps, **values())
     return says
+
+
+def _gap(found: Difference) -> SimpleNamespace:
+    return SimpleNamespace(gap=found.mean, size=abs(found.mean), width=found.half_width)
 
 
 def selection() -> str:

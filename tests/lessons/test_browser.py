@@ -25,8 +25,8 @@ import torch
 from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
-from pspin_lite.lessons import explore_attractor as explore
 from pspin_lite.lessons import explore_adam, explore_model, widgets
+from pspin_lite.lessons import explore_attractor as explore
 from pspin_lite.lessons.figures import race
 from pspin_lite.study import continual, records
 

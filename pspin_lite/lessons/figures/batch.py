@@ -24,6 +24,7 @@ NETWORKS = tuple(answers.NETWORKS)
 NAMES = answers.NETWORKS | {"k0-same-size": "p-Spin, no fixed point", "k10": "p-Spin, ten steps"}
 NEUTRAL = (("#222222", "-"), ("#8A8A8A", "--"))  # colour and line of what is no network
 HEADLINE = dict(x=0.01, ha="left", weight="bold", fontsize=11)
+USUAL = 0.999  # beta2 of all other runs
 SHIFT = 0.08  # sideways, of dots at the same beta2
 PAIR, OTHERS = ("p-spin", "k0-same-size"), {"k10": "^", "swiglu": "s", "transformer": "D"}  # and their marks
 MEASURES = {  # of stability.py: what they are called, in which unit, and how they are written
@@ -99,35 +100,30 @@ def forgotten_in_words(ends: Mapping[str, Mapping[float, Sequence[float]]]) -> s
 
 @styled
 def forgetting() -> tuple[Figure, dict[str, dict[float, list[float]]]]:
-    """Where the runs of `moments` end over beta2, a dot per seed and a line through the means of each network. The
-    title says what of it is known."""
+    """Where the runs of `moments` end over beta2, above the network's own mean at 0.999: a dot per seed and a line
+    through the means. The title says what of it is known. -> network -> beta2 -> bits per byte, not relative"""
     ends = forgotten()
-    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(5.2, 4.7), layout="constrained")
     figure.suptitle(fill(_title(ends), 52), **HEADLINE)
     panel, betas = figure.subplots(), sorted({float(arm.name.rpartition("-")[2]) for arm in networks.GROUPS["moments"]})
-    for i, (name, values) in enumerate(ends.items()):
-        places = [betas.index(beta2) + SHIFT * (i - (len(ends) - 1) / 2) for beta2 in values]
-        panel.plot(places, [np.mean(bits) for bits in values.values()], color=COLOURS[name], lw=1.5)
-        for place, bits in zip(places, values.values(), strict=True):
-            panel.plot([place] * len(bits), bits, "o", color=COLOURS[name], alpha=0.7, ms=5)
+    levels = {name: float(np.mean(values[USUAL])) for name, values in ends.items() if USUAL in values}
+    levels = {name: level for name, level in levels.items() if math.isfinite(level)}
+    panel.axhspan(-criteria.CLOSE, criteria.CLOSE, color="#E8E8E8", lw=0, zorder=0)
+    for i, (name, level) in enumerate(levels.items()):
+        places = [betas.index(beta2) + SHIFT * (i - (len(levels) - 1) / 2) for beta2 in ends[name]]
+        costs = [np.array(bits) - level for bits in ends[name].values()]
+        label = f"{NAMES[name]} ({level:.2f} at {USUAL:g})"
+        panel.plot(places, [cost.mean() for cost in costs], color=COLOURS[name], lw=1.5, label=label)
+        for place, cost in zip(places, costs, strict=True):
+            panel.plot([place] * len(cost), cost, "o", color=COLOURS[name], alpha=0.7, ms=5)
     _beta_axis(panel, betas)
-    last = max(betas.index(beta2) for values in ends.values() for beta2 in values)
-    panel.set(ylabel="bits per byte on held-out speeches", xlim=(-0.4, max(len(betas) - 0.6, last + 1.3)))
-    _label_lines(panel, {name: float(np.mean(list(values.values())[-1])) for name, values in ends.items()}, last + 0.2)
+    panel.set(ylabel=f"bits per byte above the mean at {USUAL:g}", xlim=(-0.4, len(betas) - 0.6))
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9.5)
     planned = sum(len(arm.seeds) for arm in networks.GROUPS["moments"])
     done = sum(len(bits) for values in ends.values() for bits in values.values())
     if done < planned:
         panel.set_title(f"{done} of {planned} runs; the others are still to come", loc="left", fontsize=10, color=GREY)
     return figure, ends
-
-
-def _label_lines(panel, heights: Mapping[str, float], x: float) -> None:
-    """Names to the right of the lines, no two on top of each other."""
-    low, high = panel.get_ylim()
-    lowest = -math.inf
-    for name, height in sorted(heights.items(), key=lambda one: one[1]):
-        lowest = max(height, lowest + 0.055 * (high - low))
-        panel.text(x, lowest, NAMES[name], color=COLOURS[name], va="center", fontsize=9.5)
 
 
 def _title(ends: Mapping[str, Mapping[float, Sequence[float]]]) -> str:

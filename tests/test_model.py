@@ -261,6 +261,33 @@ def test_a_few_steps_of_training_lower_the_loss():
     assert losses[-1] < losses[0] - 0.3
 
 
+def test_the_transformer_is_that_of_textbooks():
+    """Written once more, plainly, for one sequence: rotary positions, normalised grouped queries, SwiGLU, tied head."""
+
+    def rotate(x):  # (heads, T, d)
+        T, d = x.shape[-2:]
+        rates = 10_000.0 ** (-torch.arange(0, d, 2) / d)
+        angles = torch.outer(torch.arange(T).double(), rates.double())
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], -1)
+
+    def attention(x, layer, d):  # (T, D)
+        q, k, v = (w(x).unflatten(-1, (-1, d)).transpose(0, 1) for w in (layer.w_q, layer.w_k, layer.w_v))
+        q, k = rotate(layer.norm_q(q)), rotate(layer.norm_k(k))
+        k, v = (one.repeat_interleave(len(q) // len(one), 0) for one in (k, v))
+        o = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+        return layer.w_o(o.transpose(0, 1).flatten(1))
+
+    model, tokens = tiny_transformer(), torch.arange(9)
+    x = model.embedding.weight[tokens[:-1]]
+    for block in model.blocks:
+        x = x + attention(block.norm_attention(x), block.attention, model.cfg.head_width)
+        normed, mlp = block.norm_mlp(x), block.mlp
+        x = x + mlp.w_down(mlp.w_up(normed) * F.silu(mlp.w_gate(normed)))
+    mine = F.cross_entropy(model.norm(x) @ model.embedding.weight.T, tokens[1:])
+    assert mine.item() == pytest.approx(model.loss(tokens[None, :-1], tokens[None, 1:]).item(), rel=1e-5)
+
+
 def test_transformer_heads_share_keys_and_rotate():
     model = tiny_transformer()
     attention = model.blocks[0].attention

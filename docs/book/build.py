@@ -21,7 +21,10 @@ from pspin_lite.lessons import live
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PICTURE = re.compile(r'src="data:image/png;base64,([^"]+)"')
-UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html", "**/fa-brands-400.woff2")  # of the theme
+UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html", "**/fa-brands-400.woff2", "**/fontawesome.js*")
+ICONS = re.compile(
+    r"<(script|link)[^>]*fontawesome\.js[^>]*>(</script>)?"
+)  # drawn again, though the theme has their font
 
 
 def stage(notebooks: Path, source: Path) -> None:
@@ -62,7 +65,7 @@ def build(notebooks: Path, out: Path) -> int:
 
 def lighten(book: Path) -> None:
     """Pictures, and what live figures share, become files, notebooks to download go without figures (a run draws them),
-    unused files go."""
+    what the theme brings and no page needs goes."""
     for pattern in UNUSED:
         for path in (book / "_static").glob(pattern):
             if path.is_file():
@@ -80,6 +83,8 @@ def lighten(book: Path) -> None:
         (book / "_images" / name).write_bytes(picture)
         return f'src="../_images/{name}"'
 
+    for path in book.rglob("*.html"):
+        path.write_text(ICONS.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
     (book / "_static" / "live.js").write_text(live.source("core.js"), encoding="utf-8")
     (book / "_static" / "live.css").write_text(live.source("live.css"), encoding="utf-8")
     place = '<div class="pspin-live" hidden></div><script>'  # a figure goes into the element before its script

@@ -115,6 +115,24 @@ def real_words(text: str, vocabulary: set[str]) -> float:
     return float(np.mean([word in vocabulary for word in words])) if words else 0.0
 
 
+def vocabulary(text: np.ndarray) -> set[str]:
+    """Words of four or more letters in a text of bytes."""
+    return set(re.findall(r"[a-z]{4,}", text.tobytes().decode(errors="replace").lower()))
+
+
+@torch.no_grad()
+def write_many(model: LanguageModel, prompt: str, count: int, length: int, seed: int = 15) -> list[str]:
+    """Continuations of a prompt of bytes, all at once, from the network's own distribution."""
+    rng = torch.Generator().manual_seed(seed)
+    logits, state = model.prefill(torch.tensor([list(prompt.encode())] * count))
+    written = []
+    for _ in range(length):
+        token = torch.multinomial(logits.softmax(-1), 1, generator=rng)[:, 0]
+        logits, state = model.step(token, state)
+        written.append(token)
+    return [bytes(one).decode(errors="replace") for one in torch.stack(written, 1).tolist()]
+
+
 def count_scores(
     seen: np.ndarray, splits: Mapping[str, Packed], orders: int, windows: int | None = None, end: int = 255
 ) -> tuple[dict[str, list[float]], list[int]]:

@@ -51,6 +51,17 @@ def test_real_words_have_four_letters_and_an_end():
     assert probes.real_words("a b", {"a"}) == 0.0
 
 
+def test_a_vocabulary_has_long_words():
+    assert probes.vocabulary(np.frombuffer(b"The People, and the State", np.uint8)) == {"people", "state"}
+
+
+def test_many_texts_are_written_at_once():
+    model = ps.load("byte-lite").model
+    texts = probes.write_many(model, "The ", count=3, length=5)
+    assert len(texts) == len(set(texts)) == 3
+    assert texts == probes.write_many(model, "The ", count=3, length=5)
+
+
 def test_nothing_is_counted_across_two_sequences():
     apart = np.frombuffer(b"abab", np.uint8).reshape(2, 2)
     assert probes.count(apart, np.frombuffer(b"a", np.uint8), 1)[1] == [2, 1], "only ab, not ba"

@@ -15,7 +15,7 @@ def forgotten(A: np.ndarray) -> np.ndarray:
 
 
 def grade_forgotten(answer) -> None:
-    expect("2.6, 2.1, 2.2, 2.4", answer(np.array([[2.6, 2.1, 2.2, 2.4]])), [0.3])
+    expect("2.6, 2.1, 2.2, 2.5", answer(np.array([[2.6, 2.1, 2.2, 2.5]])), [0.4])
     expect("what only gets better has lost nothing", answer(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 4.0]])), [0.0, 3.0])
     A = np.random.default_rng(0).normal(size=(5, 9))
     expect("random numbers", answer(A), [row[-1] - min(row) for row in A])

@@ -9,29 +9,25 @@ from ..._mended import Convolution
 from . import Exercise, expect
 
 
-def spread_taps(x: Tensor, w: Tensor, gap: int) -> Tensor:
-    """x [T,D], w [n,D], the last row for the token itself; the taps lie `gap` tokens apart."""
-    n, T = len(w), len(x)
-    seen = torch.cat([x.new_zeros((n - 1) * gap, x.shape[1]), x])
-    return sum((w[i] * seen[i * gap : i * gap + T] for i in range(n)), start=torch.zeros_like(x))
+def rule(held_out: tuple[float, float], recent: tuple[float, float], margin: float = 0.02) -> str:
+    """Each is (low, high), an interval of a difference in bits per byte. Both have to agree."""
+    if max(held_out[1], recent[1]) < margin:
+        return "yes"
+    return "no" if min(held_out[0], recent[0]) > margin else "undecided"
 
 
-def grade_spread_taps(answer) -> None:
-    x = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
-    w = torch.tensor([[10.0], [1.0]])
-    expect("two taps side by side", answer(x, w, 1), torch.tensor([[1.0], [12.0], [23.0], [34.0]]))
-    expect("two taps with a token between them", answer(x, w, 2), torch.tensor([[1.0], [2.0], [13.0], [24.0]]))
-    x = torch.randn(9, 5, generator=torch.Generator().manual_seed(0))
-    layer = Convolution(5, "plain")
-    layer.weight.data.normal_(generator=torch.Generator().manual_seed(1))
-    expect("four taps on five channels", answer(x, layer.weight.data, 1), layer(x[None], None)[0][0])
-    late = x.clone()
-    late[-1] += 1
-    expect(
-        "nothing before a token changes with it",
-        answer(late, layer.weight.data, 3)[:-1],
-        spread_taps(x, layer.weight.data, 3)[:-1],
-    )
+def grade_rule(answer) -> None:
+    cases = {
+        "both below the margin": ((-0.01, 0.01), (-0.05, 0.019), "yes"),
+        "both above it": ((0.033, 0.061), (0.021, 0.051), "no"),
+        "one above it, one across": ((0.033, 0.061), (0.018, 0.051), "undecided"),
+        "one below it, one above": ((-0.01, 0.01), (0.033, 0.061), "undecided"),
+        "above zero, and across the margin": ((0.01, 0.03), (0.01, 0.03), "undecided"),
+    }
+    for what, (held_out, recent, word) in cases.items():
+        said = answer(held_out, recent)
+        assert said == word, f"{what}: got {said!r}, expected {word!r}"
+    assert answer((0.0, 0.04), (0.0, 0.04), margin=0.05) == "yes", "the margin is not always 0.02"
 
 
 def decode(past: Tensor, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -45,12 +41,13 @@ def grade_decode(answer) -> None:
     y, after = answer(past, x, torch.tensor([[1000.0], [100.0], [10.0], [1.0]]))
     expect("tokens 1, 2, 3, then 4", y, torch.tensor([1234.0]))
     expect("the past after it", after, torch.tensor([[2.0], [3.0], [4.0]]))
-    whole = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
-    w, past, each = torch.randn(4, 5, generator=torch.Generator().manual_seed(1)), torch.zeros(3, 5), []
+    whole, layer = torch.randn(7, 5, generator=torch.Generator().manual_seed(0)), Convolution(5, "plain")
+    layer.weight.data.normal_(generator=torch.Generator().manual_seed(1))
+    past, each = torch.zeros(3, 5), []
     for token in whole:
-        y, past = answer(past, token, w)
+        y, past = answer(past, token, layer.weight.data)
         each.append(y)
-    expect("seven tokens one by one", torch.stack(each), spread_taps(whole, w, 1))
+    expect("seven tokens one by one", torch.stack(each), layer(whole[None], None)[0][0])
 
 
 def reach(layers: int, taps: int) -> int:
@@ -66,9 +63,7 @@ def grade_reach(answer) -> None:
 
 
 EXERCISES = {
-    "15.1": Exercise(
-        grade_spread_taps, spread_taps, "Put (n - 1) * gap rows of zeros in front; tap i starts at row i * gap."
-    ),
+    "15.1": Exercise(grade_rule, rule, "A yes looks at both upper ends, a no at both lower ends; the rest is easy."),
     "15.2": Exercise(grade_decode, decode, "Append x to its past; multiply by w and add up; drop the oldest row."),
     "15.3": Exercise(grade_reach, reach, "A layer's input has already seen what the layer below it could see."),
 }

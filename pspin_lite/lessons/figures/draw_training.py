@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Arc, Circle, Rectangle
+from matplotlib.patches import Rectangle
 
 from ... import costs
 from ...config import Config
@@ -75,32 +75,6 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     d.label(axes, left + width / 2, bottom - 3.6, "step", size=9.5)
     d.label(axes, left - 1, bottom + 0.43 * tall, "learning\nrate", size=9.5, ha="right", va="center")
     return figure, mib | {"rates": rates}
-
-
-@styled
-def rotation(pairs: Sequence[tuple[int, int]], rate: float = 0.3) -> tuple[Figure, list[tuple[float, float]]]:
-    """A key and a query at each pair of positions, as arrows turned by `rate` radians per token. -> their angles"""
-    figure, axes = d.canvas(5.2, 2.8, "Move both tokens: the angle stays the same")
-    axes.set_aspect("equal")
-    note = f"both arrows start at 0° and turn by {rate:g} radians per token"
-    d.label(axes, 1.5, 23.4, note, GREY, 10, ha="left")
-    radius, y, shown = 7, 12.2, []
-    for i, positions in enumerate(pairs):
-        x, angles = 13.5 + 21 * i, tuple(rate * t for t in positions)
-        shown.append(angles)
-        axes.add_patch(Circle((x, y), radius, fc="none", ec=d.ZERO))
-        for name, t, angle, colour in zip(("key", "query"), positions, angles, (d.KEY, d.QUERY), strict=True):
-            tip = radius * np.array([np.cos(angle), np.sin(angle)])
-            d.arrow(axes, (x, y), (x + tip[0], y + tip[1]), colour, width=2.2)
-            side = "left" if tip[0] > 0 else "right"
-            d.label(axes, x + 1.12 * tip[0], y + 1.12 * tip[1], f"{name} at {t}", colour, 10, ha=side, va="center")
-        first, last = (np.degrees(angle) for angle in angles)
-        axes.add_patch(Arc((x, y), 5, 5, theta1=first, theta2=last, color=d.INK, lw=1.2))
-        middle = sum(angles) / 2
-        text = f"{last - first:.0f}°"
-        d.label(axes, x + 4.4 * np.cos(middle), y + 4.4 * np.sin(middle), text, size=10, va="center")
-        d.label(axes, x, 2, f"{positions[0]} and {positions[1]}: {positions[1] - positions[0]} apart", size=10)
-    return figure, shown
 
 
 def _tiles(axes, x: float, y: float, count: int, columns: int, size: float, colours: Sequence[str]) -> None:

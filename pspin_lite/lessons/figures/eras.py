@@ -1,11 +1,12 @@
-"""Figures of notebook 14: words that are new, the price of eras as training goes through the years, what the order
-costs, how networks compare, and replay. Each returns the figure and the arrays it shows. In every difference between
-networks p-Spin comes first, in every difference between orders `time`."""
+"""Figures of notebook 14: words that are new, the loss on speeches as training goes through the years, the effect of
+order, how networks compare, counts that fade, and replay. Each returns the figure and the arrays it shows. In every
+difference between networks p-Spin comes first, in every difference between orders `time`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -13,24 +14,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ...data import sequences
 from ...study import continual, intervals, networks, records
 from ...study.claims.comparisons import FAMILY
 from ...study.intervals import Difference
 from ...study.questions.answers import answers
+from .. import fading
 from . import study
-from .style import GREY, styled
+from .style import BLUE, GREY, ORANGE, styled
 
 NAMES = {"p-spin": "p-Spin", "transformer": "Transformer", "swiglu": "SwiGLU", "k0-same-size": "no recurrence"}
 ORDERS = {"time": "in order", "replay": "replay", "mixed": "mixed"}
 TITLE = dict(x=0.01, ha="left", weight="bold", fontsize=11.5)
 SMALL = (5.2, 3.5)  # inches: readable on a phone
-STRETCH = 200  # steps that a point of the online price is the mean over
+STRETCH = 200  # steps that a point of the online loss is the mean over
+LENGTH, WINDOWS = 128, 32  # of a sequence, in bytes; of each speech, for tests
+STEP = "1943"  # the first speech after the step of the vocabulary
+HALF_LIVES = (3200, 1600, 800, 400, 200, 100)
+COUNTS = dict(color="black", linestyle=(0, (2, 1.5)), linewidth=1.5)
 
-ByModel = Mapping[str, np.ndarray]
 BySeed = dict[int, float]
 
 
-def prices(model: str, order: str = "time") -> np.ndarray:
+def losses(model: str, order: str = "time") -> np.ndarray:
     """Bits per byte [seeds, eras, tests], without the test before the first step."""
     runs = records.seeds(continual.GROUP, f"{model}-{order}").values()
     return np.stack([continual.eras(run).bits[:, 1:] for run in runs])
@@ -64,9 +70,31 @@ def _titled(figure: Figure, panel: Axes, title: str, xlabel: str, ylabel: str, c
         figure.legend(loc="outside lower center", ncols=columns)
 
 
+def counts(order: str = "time", half_life: float = math.inf) -> fading.Course:
+    """The yardstick: counts of order 4 that learn the sequences of an order (of seed 1), and are tested as the networks
+    are."""
+    return _counts(order, half_life)
+
+
+@cache
+def _counts(order: str, half_life: float) -> fading.Course:
+    total, length = networks.arm(continual.GROUP, f"p-spin-{order}").cfg.steps, LENGTH
+    how = dict(length=length, seed=networks.SEEDS[0], order=order, total=total)
+    data = sequences.open(continual.CORPUS, "bytes", **how)
+    splits = {year: sequences.open(continual.CORPUS, "bytes", split=year, length=length) for year in continual.passed()}
+    seen = np.stack([data.sequence(i) for i in range(total)]).astype(np.uint8)
+    return fading.learn(seen, fading.windows(splits, WINDOWS), half_life)
+
+
+def _years(panel: Axes, last: int = 4800, written: Sequence[str] = ("1843", "1883", "1923", "1963", "2003")) -> None:
+    """On the axis of steps, the speeches that are being read."""
+    at = continual.passed()
+    panel.set_xticks([at[year] * last for year in written], written)
+
+
 @styled
 def new_words(share: np.ndarray, years: Sequence[str], title: str) -> tuple[Figure, np.ndarray]:
-    """Per cent of the words of each row's speech that are not in the language of each column."""
+    """Per cent of the words of each row's speech that are not in the language of each column; lines at the step."""
     figure = Figure(figsize=(5.2, 4.3), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1)
     panel, last = figure.subplots(), len(years) - 1
@@ -77,20 +105,24 @@ def new_words(share: np.ndarray, years: Sequence[str], title: str) -> tuple[Figu
     panel.grid(visible=False)
     for era in range(len(years)):
         panel.add_patch(Rectangle((era - 0.5, era - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=2))
+    if STEP in years:
+        for line in (panel.axvline, panel.axhline):
+            line(list(years).index(STEP) - 0.5, color="black", linestyle="--", linewidth=1.2)
     for row, column in ((0, 0), (last, last), (last, 0), (0, last)):
         colour = "white" if share[row, column] > share.mean() else "black"
         panel.text(column, row, f"{share[row, column]:.0f}", color=colour, ha="center", va="center", fontsize=9.5)
-    _titled(figure, panel, title, "known: speeches from around", "speech of", 0)
+    _titled(figure, panel, title, "compared with speeches from around", "speech of", 0)
     return figure, share
 
 
 @styled
 def courses(
-    bits: np.ndarray, years: Sequence[str], chosen: Sequence[str], steps: np.ndarray, title: str
+    bits: np.ndarray, years: Sequence[str], chosen: Sequence[str], steps: np.ndarray, title: str, yardstick: np.ndarray
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """The price of some eras over training, coloured by time; a ring where training reaches an era, a dot where it is
-    cheapest, and at the right what is forgotten. bits: [eras, tests]"""
-    figure = Figure(figsize=(5.2, 3.7), layout="constrained")
+    """The loss on some speeches over training, coloured by time; a ring where training reaches their year, a dot at
+    the lowest loss, and at the right what is forgotten. bits: [speeches, tests]; yardstick: that of counts on the first
+    of them."""
+    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     panel, shown, at = figure.subplots(), {}, continual.passed()
     for year in chosen:
         row = shown[year] = bits[list(years).index(year)]
@@ -106,26 +138,32 @@ def courses(
             panel.plot([steps[row.argmin()], right], [row.min()] * 2, color=colour, linewidth=1, linestyle=":")
             panel.plot([right] * 2, [row.min(), row[-1]], color=colour, marker="_", ms=9, mew=1.8, linewidth=1.8)
             panel.text(1.01 * right, row.min(), f" {lost:.2f}", color=colour, va="bottom", fontsize=10)
+    panel.plot(steps, yardstick, **COUNTS, label=f"counts on {chosen[0]}")
     ring = dict(linestyle="", marker="o", color=GREY)
-    panel.plot([], [], **ring, mfc="white", ms=8, mew=1.8, label="training reaches the era")
-    panel.plot([], [], **ring, ms=7, label="lowest price")
+    panel.plot([], [], **ring, mfc="white", ms=8, mew=1.8, label="its year is read")
+    panel.plot([], [], **ring, ms=7, label="lowest loss")
     panel.set_xlim(-350, 1.14 * steps[-1])
-    panel.set_xticks(range(0, steps[-1] + 1, 1200), [f"{n:,}" for n in range(0, steps[-1] + 1, 1200)])
-    _titled(figure, panel, title, "training steps, in order", "price, bits per byte")
+    _years(panel, steps[-1])
+    _titled(figure, panel, title, "speeches being read, in order", "loss, bits per byte", 3)
     return figure, shown
 
 
 @styled
-def by_era(costs: ByModel, years: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    """What the order costs each era in the end, a line per network."""
-    figure = Figure(figsize=SMALL, layout="constrained")
-    panel = figure.subplots()
-    for model, cost in costs.items():
-        panel.plot(range(len(years)), cost, marker="o", markersize=4, **look(model), label=NAMES[model])
+def by_speech(models: Sequence[str], years: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
+    """The effect of order on each speech at the end: a line per network with the range of its seeds, and counts."""
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    panel, shown, x = figure.subplots(), {}, range(len(years))
+    for model in models:
+        effect = np.array(list(continual.cost_of_order(model).values()))
+        shown[model] = effect.mean(0)
+        panel.plot(x, shown[model], marker="o", markersize=4, **look(model), label=NAMES[model])
+        panel.fill_between(x, effect.min(0), effect.max(0), color=look(model)["color"], alpha=0.15, linewidth=0)
+    shown["counts"] = counts("time").bits[:, -1] - counts("mixed").bits[:, -1]
     _zero(panel, "order hurts", "order helps")
+    panel.plot(x, shown["counts"], **COUNTS | dict(linewidth=2.4), zorder=4, label="counts")
     panel.set_xticks(range(0, len(years), 2), years[::2])
-    _titled(figure, panel, title, "speech of", "cost of order, bits per byte")
-    return figure, dict(costs)
+    _titled(figure, panel, title, "speech of", "effect of order, bits per byte", 3)
+    return figure, shown
 
 
 def _zero(panel: Axes, above: str, below: str) -> None:
@@ -151,13 +189,13 @@ def compared(
             y += 1
             colour = study.OF_ARMS[model]["color"]
             panel.errorbar(gap.mean, y, xerr=gap.half_width, fmt="o", color=colour, capsize=3)
-            shown[measure, model], ticks[y] = gap, f"− {NAMES[model]}"
+            shown[measure, model], ticks[y] = gap, f"vs {NAMES[model]}"
         y += 1.4
     panel.axvline(0, color=GREY, linewidth=1)
     panel.set_yticks(list(ticks), list(ticks.values()))
     panel.set_ylim(y - 0.9, -0.7)
     panel.grid(axis="y", visible=False)
-    _titled(figure, panel, title, "p-Spin minus the other, bits per byte\n(above 0: p-Spin does worse)", "", 0)
+    _titled(figure, panel, title, "p-Spin minus the other, bits per byte\n(right of 0: p-Spin does worse)", "", 0)
     return figure, shown
 
 
@@ -172,97 +210,152 @@ def online_course(model: str, order: str = "time") -> tuple[np.ndarray, np.ndarr
 
 @styled
 def online(models: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    """What new text costs as it comes, over the years that are being read."""
-    figure = Figure(figsize=SMALL, layout="constrained")
-    panel, shown, at = figure.subplots(), {}, continual.passed()
-    for model in models:
+    """The loss on new text as it comes, over the years that are being read; ranges of seeds, and counts."""
+    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
+    panel, shown, rates = figure.subplots(), {}, [row[3] for row in settings()[1:]]
+    for model, rate in zip(models, rates, strict=False):
         steps, points = online_course(model)
         shown[model] = points.mean(0)
-        panel.plot(steps, shown[model], **look(model), label=NAMES[model])
-    written = [year for year in at if year in ("1843", "1883", "1923", "1963", "2003")]
-    panel.set_xticks([at[year] * test_steps()[-1] for year in written], written)
-    _titled(figure, panel, title, "speeches being read", "online price, bits per byte")
+        panel.plot(steps, shown[model], **look(model), label=f"{NAMES[model]}, rate {rate}")
+        panel.fill_between(steps, points.min(0), points.max(0), color=look(model)["color"], alpha=0.15, linewidth=0)
+    means = counts().online.reshape(-1, STRETCH).mean(1)
+    shown["counts"] = means[-len(steps) :]
+    panel.plot(steps, shown["counts"], **COUNTS, label="counts")
+    _years(panel, test_steps()[-1])
+    _titled(figure, panel, title, "speeches being read", "online loss, bits per byte")
     return figure, shown
 
 
-@styled
-def around_arrival(models: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    """What the order costs an era before and after training reaches it, means over eras; p-Spin's seeds as a band."""
-    figure = Figure(figsize=SMALL, layout="constrained")
-    panel, shown = figure.subplots(), {}
-    for model in models:
-        since, lead = continual.lead(model)
-        cost = -np.stack(list(lead.values()))
-        shown[model] = cost.mean(0)
-        panel.plot(since, shown[model], marker="o", markersize=4, **look(model), label=NAMES[model])
-        if model == "p-spin":
-            panel.fill_between(since, cost.min(0), cost.max(0), color=look(model)["color"], alpha=0.2, linewidth=0)
-    _zero(panel, "order hurts", "order helps")
-    panel.axvline(0, color=GREY, linestyle="--", linewidth=1)
-    place = ((0, 0.97), (4, 0), ("data", "axes fraction"), "offset points")
-    panel.annotate("the era's own text arrives", *place, color=GREY, fontsize=9.5, va="top")
-    panel.set_xticks([-1000, 0, 1000], ["−1,000", "0", "+1,000"])
-    _titled(figure, panel, title, "steps since training reached the era", "cost of order, bits per byte")
-    return figure, shown
-
-
-def following(model: str) -> tuple[float, list[int]]:
-    """The cost of order in the bin of steps after training reached an era; and by seed, for how many steps of those
-    bins it is below zero."""
-    since, lead = continual.lead(model)
-    arrival = list(continual.BINS).index(0)
-    costs = [-one[since > 0] for one in lead.values()]
-    ahead = [continual.BIN * int((one < 0).sum()) for one in costs]
-    return -float(np.mean([one[arrival] for one in lead.values()])), ahead
-
-
-def ends(model: str, order: str) -> tuple[float, float]:
-    """Price at the end of the eras but the last, and of the last; means over seeds."""
-    price = prices(model, order)[:, :, -1].mean(0)
-    return float(price[: -continual.LAST].mean()), float(price[-continual.LAST :].mean())
+def replay_changes(model: str) -> dict[int, np.ndarray]:
+    """[speeches] by seed: the loss at the end with replay minus that in order."""
+    both = [losses(model, order)[:, :, -1] for order in ("replay", "time")]
+    return dict(zip(records.seeds(continual.GROUP, f"{model}-time"), both[0] - both[1], strict=True))
 
 
 @styled
 def replayed(models: Sequence[str], title: str) -> tuple[Figure, dict[tuple[str, str], np.ndarray]]:
-    """Prices at the end after each order minus those after `time`: (model, order) -> older eras, the last."""
-    figure = Figure(figsize=(5.2, 3.7), layout="constrained")
-    panels, shown = figure.subplots(1, 2, sharey=True), {}
-    for model in models:
-        base = np.array(ends(model, "time"))
-        for order in ORDERS:
-            shown[model, order] = np.array(ends(model, order)) - base
-        for column, panel in enumerate(panels):
-            change = [shown[model, order][column] for order in ORDERS]
-            label = "" if column else NAMES[model]
-            panel.plot(range(len(ORDERS)), change, marker="o", markersize=4, **look(model), label=label)
-    for panel, what in zip(panels, ("eleven older eras", "2023"), strict=True):
-        panel.axhline(0, color=GREY, linewidth=1, zorder=1)
-        panel.set_xticks(range(len(ORDERS)), list(ORDERS.values()))
-        panel.set_xlim(-0.5, len(ORDERS) - 0.5)
+    """Losses at the end after replay and after mixed text, minus those in order: a dot for each seed, a bar for their
+    mean. (learner, order) -> [seeds, 2]: older speeches, the last."""
+    figure = Figure(figsize=(5.2, 4.3), layout="constrained")
+    panels, shown = figure.subplots(2, 1, sharex=True), {}
+    names = NAMES | {"counts": "counts"}
+    for place, learner in enumerate([*models, "counts"]):
+        colour = "black" if learner == "counts" else look(learner)["color"]
+        for order, filled, shift in (("replay", True, -0.17), ("mixed", False, 0.17)):
+            change = _ends(learner, order) - _ends(learner, "time")
+            shown[learner, order] = change
+            for column, panel in enumerate(panels):
+                x, y = place + shift, change[:, column]
+                panel.plot([x] * len(y), y, "o", mec=colour, mfc=colour if filled else "white", ms=5)
+                panel.plot([x - 0.13, x + 0.13], [y.mean()] * 2, color=colour, linewidth=1.8)
+    for panel, what in zip(panels, ("eleven older speeches", "2023"), strict=True):
+        panel.margins(y=0.3)
+        _zero(panel, "worse", "better")
+        panel.set_xlim(-1.35, len(models) + 0.5)
         panel.set_title(what, fontsize=10.5)
-    _titled(figure, panels[0], title, "", "change of price, bits per byte")
+    panels[1].set_xticks(
+        range(len(models) + 1), [names[one].replace(" ", "\n") for one in [*models, "counts"]], fontsize=9.5
+    )
+    for text, fill in (("replay", GREY), ("mixed", "white")):
+        panels[1].plot([], [], "o", mec=GREY, mfc=fill, ms=5, label=text)
+    _titled(figure, panels[0], title, "", "")
+    figure.supylabel("loss minus that in order, bits per byte", fontsize=11)
     return figure, shown
+
+
+def _ends(learner: str, order: str) -> np.ndarray:
+    """[seeds, 2]: loss at the end on the speeches but the last, and on the last."""
+    end = counts(order).bits[None, :, -1] if learner == "counts" else losses(learner, order)[:, :, -1]
+    return np.stack([end[:, : -continual.LAST].mean(1), end[:, -continual.LAST :].mean(1)], 1)
 
 
 @styled
 def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
-    """For an Explorer: the price of one era over training, a line per network over the range of its seeds."""
-    figure, numbers = Figure(figsize=(7.6, 3.6), layout="constrained"), {}
+    """For an Explorer: the loss on one speech over training, a line per network over the range of its seeds, a dot at
+    the lowest; the same after mixed text, dashed."""
+    figure, numbers = Figure(figsize=(7.6, 3.8), layout="constrained"), {}
     panel, at, steps = figure.subplots(), continual.passed()[year], test_steps()
     for model in continual.models():
-        bits = prices(model, order)[:, list(continual.passed()).index(year)]
-        looks = study.OF_ARMS[model]
-        panel.plot(steps, bits.mean(0), marker="o", markersize=3, **looks, label=NAMES[model])
+        row = list(continual.passed()).index(year)
+        bits, looks = losses(model, order)[:, row], look(model)
+        mean = bits.mean(0)
+        panel.plot(steps, mean, **looks, label=NAMES[model])
         panel.fill_between(steps, bits.min(0), bits.max(0), color=looks["color"], alpha=0.2, linewidth=0)
+        panel.plot(steps[mean.argmin()], mean.min(), "o", color=looks["color"], ms=7)
+        if order != "mixed":
+            mixed = losses(model, "mixed")[:, row].mean(0)
+            panel.plot(steps, mixed, color=looks["color"], linestyle="--", linewidth=1, alpha=0.7)
         numbers[f"{NAMES[model]}: forgotten"] = float((bits[:, -1] - bits.min(1)).mean())
-    if order != "mixed":
-        panel.axvline(at * steps[-1], color=GREY, linestyle="--", linewidth=1)
+    xlabel = "training steps"
+    if order == "mixed":
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+    else:
+        xlabel = "speeches being read"
+        panel.plot([], [], color=GREY, linestyle="--", linewidth=1, label="mixed text")
+        panel.axvline(at * steps[-1], color=GREY, linestyle=":", linewidth=1.4)
         low, high = panel.get_ylim()
-        panel.text(at * steps[-1], low + 0.02 * (high - low), " training reaches it", color=GREY, fontsize=9.5)
-    panel.xaxis.set_major_formatter("{x:,.0f}")
-    panel.set(xlabel="training steps", ylabel="price, bits per byte")
+        panel.text(at * steps[-1], low + 0.02 * (high - low), " its year is read", color=GREY, fontsize=9.5)
+        _years(panel, steps[-1])
+    panel.set(xlabel=xlabel, ylabel="loss, bits per byte")
     panel.legend()
     return figure, numbers
+
+
+def half_lives() -> list[tuple[str, int]]:
+    """For a slider: what it says, and the half-life; 0 for counts that do not fade."""
+    return [("never", 0), *((f"{one:,}", one) for one in HALF_LIVES)]
+
+
+@styled
+def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
+    """For an Explorer: the loss of counts with that half-life (in sequences; 0: they do not fade) on three speeches
+    over training, and at the end, on old text and new, for every half-life."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    years, whole = list(continual.passed()), counts()
+    course = counts("time", half_life or math.inf)
+    for year in ("1803", "1963", "2023"):
+        row, colour = years.index(year), mpl.colormaps["viridis"](0.88 * continual.passed()[year])
+        left.plot(whole.steps, whole.bits[row], color=colour, linestyle="--", linewidth=1)
+        left.plot(course.steps, course.bits[row], color=colour, linewidth=1.8, label=year)
+    left.plot([], [], color=GREY, linestyle="--", linewidth=1, label="no fading")
+    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 4.4))
+    _years(left, whole.steps[-1], ("1843", "1923", "2003"))
+    left.legend()
+    values = [value for _, value in half_lives()]
+    chosen = values.index(half_life)
+    ends = np.array([_both(counts("time", value or math.inf)) for value in values])
+    for column, (what, colour) in enumerate((("2023", ORANGE), ("eleven older", BLUE))):
+        right.plot(range(len(values)), ends[:, column], color=colour, marker="o", ms=4, linewidth=1.8, label=what)
+        right.plot(chosen, ends[chosen, column], "o", color=colour, ms=10)
+    right.set(xlabel="half-life of a count, sequences", title="at the end", ylim=(1.8, 2.6))
+    right.set_xticks(range(len(values)), [text for text, _ in half_lives()], fontsize=9)
+    right.legend()
+    lost = (course.bits[:, -1] - course.bits.min(1))[: -continual.LAST].mean()
+    online_loss = course.online[continual.WARM :].mean()
+    names = ("2023 at the end", "eleven older at the end", "forgotten", "online loss")
+    return figure, dict(zip(names, map(float, (*ends[chosen], lost, online_loss)), strict=True))
+
+
+def _both(course: fading.Course) -> tuple[float, float]:
+    """Loss at the end on the last speech, and on those before it."""
+    end = course.bits[:, -1]
+    return float(end[-continual.LAST :].mean()), float(end[: -continual.LAST].mean())
+
+
+def at_the_end(models: Sequence[str]) -> list[list[str]]:
+    """A table: bits per byte at the end on old text and new, after reading in order and after mixed text."""
+    rows = [["learner", "older, in order", "older, mixed", "2023, in order", "2023, mixed"]]
+    for learner in [*models, "counts"]:
+        ends = np.array([_ends(learner, order).mean(0) for order in ("time", "mixed")])
+        rows.append([NAMES.get(learner, learner), *(f"{value:.2f}" for value in ends.T.ravel())])
+    return rows
+
+
+def forgotten_so_far(bits: np.ndarray) -> np.ndarray:
+    """[.., speeches, tests] -> [tests]: loss minus the lowest up to then, mean over seeds and speeches but the last."""
+    lost = bits - np.minimum.accumulate(bits, -1)
+    return lost[..., : -continual.LAST, :].reshape(-1, bits.shape[-1]).mean(0)
 
 
 def equal_rates() -> list[list[str]]:

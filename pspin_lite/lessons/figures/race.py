@@ -21,6 +21,7 @@ from .style import BLUE, GREEN, GREY, ORANGE, styled
 SAMPLE = f"bits per byte ({jobs.FULL['validate_tokens']:,} tokens)"  # a sample, validated during a run
 EQUAL = {"sequences": "sequences", "flops": "arithmetic", "seconds": "time"}
 BOTH = ("p-spin", "transformer")
+MIDDLE = "#949494"  # beside black
 HARDLY = 0.05  # bits per byte: networks that a title does not tell apart
 TITLE = dict(loc="left", weight="bold", fontsize=11)
 DASHES = {"batch 1": "-", "batch 64": ":"}
@@ -68,14 +69,39 @@ def short_end(network: Network, rate: float, split: str = records.SPLIT) -> floa
     return end["validation"][split]["bits_per_byte"]
 
 
-def plateau_factor(alphabet: str, name: str) -> float:
-    """How many times as many sequences batch 64 takes to the loss that batch 1 has when its learning rate begins to
-    fall; infinite if its own begins to fall first."""
-    small, large = (list(records.seeds(f"{alphabet}-{batch}", name).values()) for batch in RECIPES)
+def plateau_factor(one: Network, other: Network) -> float:
+    """How many times as many sequences the other takes to the loss that the first one has when its learning rate begins
+    to fall; infinite if the other's begins to fall first."""
+    small, large = (list(records.seeds(*network).values()) for network in (one, other))
     start, end = (cooling(runs[0], "sequences") for runs in (small, large))
     level = after(small, start)
     places = (place for place in np.arange(start, end + 1, 10) if after(large, place) <= level)
     return float(next(places, np.inf)) / start
+
+
+def levels(pairs: Sequence[tuple[Network, Network]], rates: Sequence[float]) -> list[list[float]]:
+    """Bits per byte on held-out speeches: a row of short runs for each learning rate, and a row of full runs. For each
+    pair there are its two ends and their difference; the last column is the first pair's first network minus the last
+    pair's second."""
+    short = [{network: short_end(network, rate) for pair in pairs for network in pair} for rate in rates]
+    full = {network: records.mean(records.bits(*network)) for pair in pairs for network in pair}
+    rows = []
+    for ends in (*short, full):
+        row = [value for a, b in pairs for value in (ends[a], ends[b], ends[a] - ends[b])]
+        rows.append([*row, ends[pairs[0][0]] - ends[pairs[-1][1]]])
+    return rows
+
+
+def leads(pair: tuple[Network, Network], rates: Sequence[float]) -> list[float]:
+    """How far the first network is below the second at the end of short runs, at each rate and on each set."""
+    return [
+        short_end(pair[1], rate, split) - short_end(pair[0], rate, split) for split in records.SPLITS for rate in rates
+    ]
+
+
+def signed(gap: Difference) -> str:
+    """A difference and its interval, with the sign that figures have."""
+    return f"{gap.mean:+.3f} ± {gap.half_width:.3f}".replace("-", "−")
 
 
 def factors_by_seed(one: Network, other: Network) -> list[float]:
@@ -151,22 +177,22 @@ def square(
             continue
         d.line(axes, [x + wide / 2] * 2, [low["transformer"] + high, low["p-spin"]])
         gap = difference(tuple((f"{alphabet}-{batch}", name) for name in BOTH), records.SPLIT)
-        d.label(axes, x + wide / 2, between, f"{gap.mean:+.3f} ± {gap.half_width:.3f}", bbox=white)
+        d.label(axes, x + wide / 2, between, signed(gap), bbox=white)
     d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
     across = difference(((f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")), records.SPLIT)
-    text = f"{diagonal}\n{across.mean:+.3f} ± {across.half_width:.3f}"
-    d.label(axes, middle, between, text, d.BACKWARD, bbox=white)
+    d.label(axes, middle, between, f"{diagonal}\n{signed(across)}", d.BACKWARD, bbox=white)
     return figure, ends
 
 
 @styled
 def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.ndarray, np.ndarray]]]:
-    """Learning curves of each network with both batch sizes, a panel per network; an arrow goes from the end of batch 1
-    to where batch 64 gets as low. -> (network, batch) -> sequences, bits per byte"""
-    figure, curves, factors = Figure(figsize=(5.2, 5.4), layout="constrained"), {}, []
+    """Learning curves of each network with both batch sizes, a panel per network. An arrow goes from the end of batch 1
+    to where batch 64 gets as low, and one from the ring, where the rate of batch 1 begins to fall.
+    -> (network, batch) -> sequences, bits per byte"""
+    figure, curves = Figure(figsize=(5.2, 5.8), layout="constrained"), {}
     panels = figure.subplots(2, 1, sharex=True)
     for panel, name in zip(panels, BOTH, strict=True):
-        colour = study.OF_ARMS[name]["color"]
+        colour, pair = study.OF_ARMS[name]["color"], tuple((f"{alphabet}-{batch}", name) for batch in RECIPES)
         for batch in RECIPES:
             runs = list(records.seeds(f"{alphabet}-{batch}", name).values())
             steps, _ = records.curve(runs[0])
@@ -174,24 +200,28 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
             curves[name, batch] = x, np.mean([records.curve(run)[1][1:] for run in runs], 0)
             panel.plot(*curves[name, batch], color=colour, ls=DASHES[f"batch {batch}"], lw=2)
         (x, small), (_, large) = curves[name, 1], curves[name, 64]
-        place = overtaken((f"{alphabet}-1", name), (f"{alphabet}-64", name))
-        how = dict(arrowstyle="-|>", color=d.BACKWARD, lw=2, shrinkA=0, shrinkB=0)
-        panel.annotate("", (place, small[-1]), (x[-1], small[-1]), arrowprops=how, zorder=5)
-        factors.append(place / x[-1])
-        text = f"{factors[-1]:.1f} times the text"
-        panel.text(0.9 * place, small[-1] - 0.05, text, color=d.BACKWARD, ha="right", va="top")
+        ring = cooling(next(iter(records.seeds(*pair[0]).values())), "sequences")
+        level, place, early = np.interp(ring, x, small), overtaken(*pair), ring * plateau_factor(*pair)
+        how = dict(arrowstyle="-|>", lw=2, shrinkA=0, shrinkB=0)
+        panel.annotate("", (place, small[-1]), (x[-1], small[-1]), arrowprops=how | dict(color=d.BACKWARD), zorder=5)
+        panel.annotate("", (early, level), (ring, level), arrowprops=how | dict(color=d.INK), zorder=5)
+        panel.plot(ring, level, "o", mfc="white", mec=colour, ms=7, mew=1.6, zorder=6)
+        text = f"{place / x[-1]:.1f} times, after\nbatch 1 has cooled down"
+        panel.text(0.9 * place, small[-1] - 0.04, text, color=d.BACKWARD, ha="right", va="top")
+        text = f"{early / ring:.1f} times, both\nat full rate"
+        panel.text(1.1 * early, level + 0.03, text, color=d.INK, ha="left", va="bottom")
         panel.text(x[1], small[1] + 0.06, "batch 1", color=colour, ha="left", va="bottom")
         panel.text(3800, large[0], "batch 64", color=colour, ha="left", va="center")
-        panel.set_ylim(1.15, 2.35)
+        panel.set_ylim(1.1, 2.35)
         panel.set_title(display_name(name), **TITLE)
-        panel.set_ylabel("bits per byte")
+        panel.set_ylabel(SAMPLE)
         panel.set_xscale("log")
+        panel.set_xlim(330, 150_000)
     places = (400, 2000, 8000, 28_000, 64_000)
     panels[-1].set_xticks(places, [f"{place:,}" for place in places])
     panels[-1].set_xticks([], minor=True)
-    panels[-1].set_xlabel("sequences read (logarithmic)")
-    low, high = (f"{factor:.1f}" for factor in sorted(factors))
-    title = f"To get as far, batch 64 needs {low} to {high} times\nthe text of batch 1"
+    panels[-1].set_xlabel("sequences read (logarithmic); ○ rate begins to fall")
+    title = "To get as far, batch 64 needs three to four\ntimes the text of batch 1"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, curves
 
@@ -206,7 +236,7 @@ def comparisons(pairs: Mapping[str, tuple[Network, Network]]) -> tuple[Figure, d
     panel.axvline(0, color=GREY, lw=1)
     shown = {name: [difference(pair, split) for split in records.SPLITS] for name, pair in pairs.items()}
     for i, gaps in enumerate(shown.values()):
-        for split, gap, colour, y in zip(records.SPLITS, gaps, (BLUE, GREY), (i - 0.15, i + 0.15), strict=True):
+        for split, gap, colour, y in zip(records.SPLITS, gaps, (d.INK, MIDDLE), (i - 0.15, i + 0.15), strict=True):
             one = dict(mfc="white") if gap.pairs == 1 else dict(xerr=gap.half_width)
             panel.errorbar(gap.mean, y, fmt="o", color=colour, capsize=3, label="" if i else f"{split} speeches", **one)
     panel.set_yticks(range(len(pairs)), list(pairs))
@@ -231,6 +261,25 @@ def level(runs: study.Runs, unit: str, split: str) -> tuple[float, dict[str, flo
     return place, {name: after(seeds, place, unit, split) for name, seeds in runs.items()}
 
 
+def _name_lines(panel: Axes, runs: study.Runs) -> None:
+    """The name of each line beside it. Of batch 1: above the middle of the upper line, below the end of the lower one.
+    Of batch 64: to the right and to the left of where they begin."""
+    lines = dict(zip(runs, panel.lines, strict=False))
+    small, large = ([lines[name] for name in runs if name.endswith(f", {batch}")] for batch in DASHES)
+    middle = np.median(small[0].get_xdata())
+    small.sort(key=lambda line: -np.interp(middle, line.get_xdata(), line.get_ydata()))
+    large.sort(key=lambda line: -line.get_ydata()[0])
+    above, below = dict(xytext=(3, 6), ha="left", va="bottom"), dict(xytext=(2, -7), ha="right", va="top")
+    right, left = dict(xytext=(8, 0), ha="left", va="center"), dict(xytext=(-8, 0), ha="right", va="center")
+    places = [(small, 0.3, above), (small[1:], 1, below), (large, 0, right), (large[1:], 0, left)]
+    for group, share, how in places:
+        for line in group[:1]:
+            x, y = line.get_xdata(), line.get_ydata()
+            at = int(np.argmin(np.abs(np.log(x) - (1 - share) * np.log(x[0]) - share * np.log(x[-1]))))
+            how |= dict(fontsize=10, color=line.get_color(), bbox=dict(fc="white", ec="none", alpha=0.8, pad=1))
+            panel.annotate(line.get_label(), (x[at], y[at]), textcoords="offset points", **how)
+
+
 @styled
 def curves(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure, dict]:
     """study.one_axis for names like "p-spin, batch 1": the colour is the network's, the dashes are the batch size's,
@@ -241,10 +290,12 @@ def curves(runs: study.Runs, unit: str, split: str = records.SPLIT) -> tuple[Fig
     for line, band, name in zip(panel.lines, panel.collections, runs, strict=True):
         network, _, rest = name.partition(", ")
         colour = study.OF_ARMS[network]["color"]
-        line.set(color=colour, linestyle=DASHES[rest], label=display_name(name))
-        band.set_facecolor(colour)
+        line.set(color=colour, linestyle=DASHES[rest], label=display_name(name), linewidth=2.2)
+        band.set_visible(False)
     _mark(panel, runs, unit)
-    panel.legend(fontsize=9.5, title="bands: lowest to highest seed", title_fontsize=9)
+    _name_lines(panel, runs)
+    panel.get_legend().remove()
+    figure.set_size_inches(6.2, 4.2)
     place, bits = level(runs, unit, split)
     low, high = panel.get_ylim()
     panel.plot([place, place], [low, high], "--", color=GREY, lw=1, zorder=1)
@@ -272,10 +323,10 @@ def recipes(alphabet: str) -> dict[str, list[dict]]:
 
 
 def compared() -> Callable[..., tuple[Figure, dict]]:
-    """For an Explorer: draw(alphabet, axis, split) of `curves`."""
+    """For an Explorer: draw(alphabet, axis) of `curves`."""
     choices = {alphabet: recipes(alphabet) for alphabet in ("subwords", "bytes")}
 
-    def draw(alphabet: str, axis: str, split: str) -> tuple[Figure, dict]:
-        return curves(choices[alphabet], axis, split)
+    def draw(alphabet: str, axis: str) -> tuple[Figure, dict]:
+        return curves(choices[alphabet], axis)
 
     return draw

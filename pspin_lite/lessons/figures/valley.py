@@ -15,7 +15,7 @@ from .style import BLUE, GREY, RED
 CURVATURES = np.geomspace(0.003, 1, 60)
 NOISE = 0.3
 RATE, RUN = 0.1, 1000  # the rate that is best for batch 1 in a run of so many sequences
-WIDE, FLOOR = 16, 0.05  # of the panel: batch 1's runs, and the lowest loss
+WIDE, FLOOR = 32, 0.05  # of the panel: batch 1's runs, and the lowest loss
 CAP = 10.0  # a loss beyond it has diverged
 
 
@@ -43,6 +43,7 @@ def valley(batch: int, rate: int) -> tuple[LiveFigure, dict[str, str]]:
     needed, end = text_needed(batch, rate * RATE), descent(1, RATE, np.array([RUN]))[0]
     diverges = rate * RATE * CURVATURES.max() >= 2
     said = "diverges" if diverges else "never" if needed == np.inf else f"{needed:.2g} times"
+    steps = f"{needed * RUN / batch:,.0f}" if needed < np.inf else said
     title = f"Batch {batch}, rate × {rate}: " + {"diverges": "it diverges", "never": "it never gets as low"}.get(
         said, f"{said} the text"
     )
@@ -54,7 +55,7 @@ def valley(batch: int, rate: int) -> tuple[LiveFigure, dict[str, str]]:
         "loss (logarithmic)",
         (0, WIDE),
         (np.log10(FLOOR), 0.0),
-        (0, 1, 4, 8, 12, 16),
+        (1, 8, 16, 24, 32),
         tuple(np.log10(heights)),
         tuple(f"{one:g}" for one in heights),
         (("━", "batch 1, rate × 1", GREY), ("━", "the batch and rate chosen", BLUE)),
@@ -70,4 +71,4 @@ def valley(batch: int, rate: int) -> tuple[LiveFigure, dict[str, str]]:
         figure.add_line(0, [1, needed], level, RED, width=2.6)
         figure.add_line(0, [needed], level[:1], RED, width=0, dot=4)
     figure.add_line(0, [1], level[:1], GREY, width=0, dot=4)
-    return figure, {"text for the same loss": said, "steps in that text of batch 1": f"{RUN // batch:,}"}
+    return figure, {"text for the same loss": said, "steps for the same loss": steps}

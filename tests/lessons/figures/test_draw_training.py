@@ -26,12 +26,6 @@ def test_a_step_keeps_what_the_costs_say():
     assert {"warm-up", "plateau", "cosine", "500 steps", "6,500 steps", "1,000 steps"} <= set(texts(figure))
 
 
-def test_rotated_tokens_keep_their_angle():
-    figure, ((key, query), (moved_key, moved_query)) = draw.rotation([(3, 7), (103, 107)], rate=0.3)
-    assert query - key == pytest.approx(moved_query - moved_key) == pytest.approx(4 * 0.3)
-    assert {"key at 3", "query at 107", "69°", "103 and 107: 4 apart"} <= set(texts(figure))
-
-
 def test_tiles_count_what_is_carried():
     figure, shown = draw.carried(state=512, token=128, lengths=[1, 4, 8])
     assert (shown["state"], shown["token"], shown["cross"], shown["tiles"]) == (2, 0.5, 4, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -24,9 +25,9 @@ def test_every_network_has_a_name():
     assert eras.settings()[1][3:] == ["0.0016", "times 2"]
 
 
-def test_prices_leave_the_test_before_the_first_step_out():
+def test_losses_leave_the_test_before_the_first_step_out():
     run = continual.eras(records.seeds("continual", "swiglu-replay")[2])
-    assert (eras.prices("swiglu", "replay")[1] == run.bits[:, 1:]).all()
+    assert (eras.losses("swiglu", "replay")[1] == run.bits[:, 1:]).all()
     assert eras.test_steps().tolist() == run.steps[1:].tolist()
 
 
@@ -49,9 +50,9 @@ def test_new_words_outlines_each_era_and_numbers_the_corners():
     assert [text.get_text() for text in panel.texts] == ["0", "8", "6", "2"]
 
 
-def test_courses_mark_the_lowest_price_and_what_is_forgotten():
+def test_courses_mark_the_lowest_loss_and_what_is_forgotten():
     steps, bits = np.array([400, 800, 1200]), np.array([[3.0, 2.0, 2.25], [4.0, 3.0, 2.5]])
-    figure, shown = eras.courses(bits, ["1803", "2023"], ["1803", "2023"], steps, "title")
+    figure, shown = eras.courses(bits, ["1803", "2023"], ["1803", "2023"], steps, "title", np.array([2.0, 1.9, 1.8]))
     panel = figure.axes[0]
     assert shown["1803"].tolist() == [3.0, 2.0, 2.25]
     dots = [
@@ -65,12 +66,22 @@ def test_courses_mark_the_lowest_price_and_what_is_forgotten():
     assert [text.get_text().strip() for text in panel.texts] == ["1803", "0.25", "2023"]
 
 
-def test_by_era_has_a_line_per_network():
-    costs = {"p-spin": np.array([0.1, -0.2]), "swiglu": np.array([0.0, 0.3])}
-    figure, _ = eras.by_era(costs, ["1803", "1823"], "title")
+def test_counts_are_the_same_whatever_the_order():
+    course = eras.counts()
+    assert course.bits.shape == (12, 12)
+    assert course.steps.tolist() == eras.test_steps().tolist()
+    assert course.bits[:, -1] == pytest.approx(eras.counts("mixed").bits[:, -1])
+    assert eras.counts("time", math.inf) is course, "computed once"
+
+
+def test_by_speech_has_a_line_per_network_and_one_of_counts():
+    figure, shown = eras.by_speech(MODELS, YEARS, "title")
+    effect = np.mean(list(continual.cost_of_order("p-spin").values()), 0)
     lines = {line.get_label(): line for line in figure.axes[0].lines}
-    assert lines["p-Spin"].get_ydata().tolist() == [0.1, -0.2]
+    assert lines["p-Spin"].get_ydata() == pytest.approx(effect)
     assert lines["p-Spin"].get_linewidth() > lines["SwiGLU"].get_linewidth()
+    assert shown["counts"] == pytest.approx(np.zeros(12))
+    assert len(figure.axes[0].collections) == len(MODELS), "a band for each network"
     assert [text.get_text() for text in figure.axes[0].texts] == ["↑ order hurts", "↓ order helps"]
 
 
@@ -80,49 +91,67 @@ def test_compared_has_an_interval_for_each():
     assert shown["forgotten", "swiglu"].high == pytest.approx(0.3)
     panel = figure.axes[0]
     assert [text.get_text() for text in panel.texts] == ["forgotten", "price"]
-    assert [label.get_text() for label in panel.get_yticklabels()] == ["− SwiGLU", "− Transformer"]
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["vs SwiGLU", "vs Transformer"]
     [bar] = panel.containers[0].lines[2]
     assert bar.get_segments()[0][:, 0] == pytest.approx([-0.1, 0.3])
 
 
-def test_the_online_price_begins_after_the_warm_up():
+def test_the_online_loss_begins_after_the_warm_up():
     steps, points = eras.online_course("p-spin")
     assert steps[0] > continual.WARM
     assert points.mean() == pytest.approx(records.mean(continual.followed("p-spin")), abs=0.02)
-    _, shown = eras.online(MODELS, "title")
+    figure, shown = eras.online(MODELS, "title")
     assert shown["p-spin"] == pytest.approx(points.mean(0))
-
-
-def test_around_arrival_is_the_lead_with_the_opposite_sign():
-    _, shown = eras.around_arrival(MODELS[:1], "title")
-    _, lead = continual.lead("p-spin")
-    assert shown["p-spin"] == pytest.approx(-np.mean(list(lead.values()), 0))
-
-
-def test_following_counts_the_steps_after_arrival(monkeypatch):
-    middles = continual.BIN * (np.array(continual.BINS) + 0.5)
-    lead = np.where(middles > 0, [-1, -1, -1, 1, 0.2, 0.1, -0.1, -0.2, -0.3], 9)
-    monkeypatch.setattr(continual, "lead", lambda model: (middles, {1: lead, 2: np.where(middles == 200, 0.4, -1)}))
-    cost, ahead = eras.following("p-spin")
-    assert cost == pytest.approx(-0.3)
-    assert ahead == [800, 400], "what lies before the arrival does not count"
+    assert len(shown["counts"]) == len(steps)
+    assert figure.axes[0].lines[0].get_label() == "p-Spin, rate 0.0016"
 
 
 def test_replay_is_compared_with_reading_in_order():
     figure, shown = eras.replayed(MODELS, "title")
-    assert shown["p-spin", "time"].tolist() == [0, 0]
-    order = np.mean(list(continual.cost_of_order("p-spin").values()), 0)
-    assert -shown["p-spin", "mixed"] == pytest.approx([order[:-1].mean(), order[-1]])
-    assert [panel.get_title() for panel in figure.axes] == ["eleven older eras", "2023"]
-    assert len(YEARS) == 12
+    order = np.array(list(continual.cost_of_order("p-spin").values()))
+    assert -shown["p-spin", "mixed"][:, 0] == pytest.approx(order[:, :-1].mean(1))
+    assert -shown["p-spin", "mixed"][:, 1] == pytest.approx(order[:, -1])
+    changes = np.array(list(eras.replay_changes("p-spin").values()))
+    assert shown["p-spin", "replay"][:, 1] == pytest.approx(changes[:, -1])
+    assert shown["counts", "mixed"] == pytest.approx(np.zeros((1, 2)))
+    assert (shown["counts", "replay"] > 0.1).all()
+    assert [panel.get_title() for panel in figure.axes] == ["eleven older speeches", "2023"]
+
+
+def test_forgotten_so_far_ends_with_what_is_forgotten():
+    so_far = eras.forgotten_so_far(eras.losses("swiglu"))
+    assert so_far[-1] == pytest.approx(records.mean(continual.forgotten("swiglu", "time")), abs=1e-6)
+    assert eras.forgotten_so_far(np.array([[3.0, 2.0, 2.5], [1.0, 9.0, 9.0]])).tolist() == [0, 0, 0.5]
+
+
+def test_the_table_of_the_end_has_a_row_per_learner():
+    rows = eras.at_the_end(MODELS)
+    assert [row[0] for row in rows[1:]] == [*eras.NAMES.values(), "counts"]
+    assert rows[-1][1] == rows[-1][2]
+    assert rows[1][3] == f"{eras.losses('p-spin')[:, -1, -1].mean():.2f}"
 
 
 def test_one_era_tells_what_each_network_has_forgotten():
     figure, numbers = eras.one_era("1903", "time")
     run = [continual.eras(one).forgotten()[5] for one in records.seeds("continual", "swiglu-time").values()]
     assert numbers["SwiGLU: forgotten"] == pytest.approx(np.mean(run))
-    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["training reaches it"]
-    assert not eras.one_era("1903", "mixed")[0].axes[0].texts
+    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["its year is read"]
+    assert "mixed text" in figure.axes[0].get_legend_handles_labels()[1]
+    mixed = eras.one_era("1903", "mixed")[0].axes[0]
+    assert not mixed.texts
+    assert "mixed text" not in mixed.get_legend_handles_labels()[1]
+
+
+def test_counts_that_fade_follow_better_and_keep_less():
+    figure, numbers = eras.fade(800)
+    _, whole = eras.fade(0)
+    assert numbers["2023 at the end"] < whole["2023 at the end"] - 0.1
+    assert numbers["eleven older at the end"] > whole["eleven older at the end"]
+    assert whole["forgotten"] < 0.01 < numbers["forgotten"]
+    assert numbers["2023 at the end"] == pytest.approx(eras.counts("time", 800).bits[-1, -1])
+    assert [text for text, _ in eras.half_lives()][:2] == ["never", "3,200"]
+    rings = [line for line in figure.axes[1].lines if line.get_markersize() == 10]
+    assert [line.get_xdata()[0] for line in rings] == [3, 3], "where the slider stands"
 
 
 def test_equal_rates_show_what_is_there(monkeypatch):

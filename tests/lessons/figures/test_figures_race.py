@@ -32,7 +32,8 @@ def test_batch_sizes_share_the_colour_of_their_network():
     assert (small.get_linestyle(), large.get_linestyle()) == ("-", ":")
     *dots, dashed = panel.lines[2:]
     assert [dot.get_xdata()[0] for dot in dots] == [race.cooling(one[0], "sequences") for one in given.values()]
-    assert [text.get_text() for text in panel.get_legend().get_texts()] == ["p-Spin, batch 1", "p-Spin, batch 64"]
+    assert [text.get_text() for text in panel.texts] == ["p-Spin, batch 1", "p-Spin, batch 64"]
+    assert panel.get_legend() is None
     assert list(numbers) == ["sequences so far", "p-Spin, batch 1", "p-Spin, batch 64"]
     place, bits = race.level(given, "sequences", "held-out")
     assert place == race.cooling(given["p-spin, batch 1"][0], "sequences")
@@ -78,7 +79,7 @@ def test_a_square_has_four_ends_and_what_lies_between_them():
     texts = {text.get_text().strip(): text.get_position() for text in figure.axes[0].texts}
     for claim in ("control", "control-64"):
         values = ledger.results()[claim].values
-        assert f"{values['gap']:+.3f} ± {values['width']:.3f}" in texts, "the interval of the verdict"
+        assert f"{values['gap']:+.3f} ± {values['width']:.3f}".replace("-", "−") in texts, "the interval of the verdict"
     across = ledger.results()["eight-times"].values
     for name in ("p-spin", "transformer"):
         assert f"{ends[name, 1] - ends[name, 64]:.3f}\nbetter" in texts
@@ -94,13 +95,18 @@ def test_an_arrow_leads_to_where_the_large_batch_catches_up():
     figure, curves = race.catching_up("subwords")
     for panel, name in zip(figure.axes, race.BOTH, strict=True):
         (x, small), (_, large) = curves[name, 1], curves[name, 64]
-        [arrow] = [text for text in panel.texts if text.get_text() == ""]
+        arrow, plateau = [text for text in panel.texts if text.get_text() == ""]
         place, level = arrow.xy
         assert arrow.xyann == (x[-1], small[-1]) == (8000, level)
         assert place == overtaken(("subwords-1", name), ("subwords-64", name))
         assert np.interp(place, curves[name, 64][0], large) == pytest.approx(level)
-        assert f"{place / 8000:.1f} times the text" in [text.get_text() for text in panel.texts]
-        assert f"{place / 8000:.1f}" in figure.get_suptitle()
+        (early, above), (ring, same) = plateau.xy, plateau.xyann
+        assert (ring, above) == (7000, same), "where the rate of batch 1 begins to fall"
+        assert early == 7000 * race.plateau_factor(("subwords-1", name), ("subwords-64", name))
+        said = " ".join(text.get_text() for text in panel.texts)
+        assert f"{place / 8000:.1f} times, after" in said
+        assert f"{early / 7000:.1f} times, both" in said
+        assert 3 < early / 7000 < place / 8000 < 4, "as the title says"
 
 
 def test_an_empty_square_shows_what_the_paper_has():
@@ -117,10 +123,11 @@ def test_an_explorer_compares_recipes_in_two_alphabets():
     draw = race.compared()
     for alphabet in ("subwords", "bytes"):
         for axis in race.EQUAL:
-            _, numbers = draw(alphabet, axis, "recent")
+            figure, numbers = draw(alphabet, axis)
             names = ["p-Spin, batch 1", "Transformer, batch 1", "p-Spin, batch 64", "Transformer, batch 64"]
             assert list(numbers)[1:] == names
-            _, bits = race.level(race.recipes(alphabet), axis, "recent")
+            assert {text.get_text() for text in figure.axes[0].texts} == set(names)
+            _, bits = race.level(race.recipes(alphabet), axis, "held-out")
             assert list(numbers.values())[1:] == [f"{one:.2f}" for one in bits.values()]
 
 
@@ -137,7 +144,7 @@ def test_ends_of_short_runs_are_those_that_were_tuned_by():
 
 def test_on_the_plateau_the_large_batch_takes_less_than_at_the_end():
     for name in race.BOTH:
-        factor = race.plateau_factor("subwords", name)
+        factor = race.plateau_factor(("subwords-1", name), ("subwords-64", name))
         small, large = (race.runs_of((f"subwords-{batch}", name)).values() for batch in (1, 64))
         level = race.after(list(small), 7000)
         assert race.after(list(large), 7000 * factor) == pytest.approx(level, abs=1e-3)
@@ -149,3 +156,25 @@ def test_the_mean_of_curves_takes_about_what_the_seeds_do():
     factors = race.factors_by_seed(one, other)
     assert len(factors) == 3
     assert min(factors) < overtaken(one, other) / 8000 < max(factors)
+
+
+def test_levels_are_ends_and_their_differences():
+    pairs = [tuple((f"subwords-{batch}", name) for name in race.BOTH) for batch in (1, 64)]
+    short, full = race.levels(pairs, [8e-4])
+    assert short[0] == race.short_end(pairs[0][0], 8e-4)
+    assert full[:2] == [records.mean(records.bits("subwords-1", name)) for name in race.BOTH]
+    for one, other, gap, *rest, diagonal in (short, full):
+        assert gap == one - other
+        assert rest[2] == rest[0] - rest[1]
+        assert diagonal == one - rest[1]
+    assert full[-1] == pytest.approx(ledger.results()["eight-times"].values["gap"])
+
+
+def test_p_spin_leads_in_short_runs_but_not_at_every_rate():
+    """As the text tells."""
+    for batch in (1, 64):
+        pair = tuple((f"subwords-{batch}", name) for name in race.BOTH)
+        assert min(race.leads(pair, (8e-4, 16e-4, 32e-4, 64e-4))) > 0
+    assert max(race.leads(pair, [4e-4])) < 0
+    gap = race.short_end(pair[1], 4e-4) - race.short_end(pair[0], 4e-4)
+    assert race.leads(pair, [4e-4])[records.SPLITS.index("held-out")] == gap

@@ -7,6 +7,7 @@ import pytest
 
 from pspin_lite.lessons.figures import repairs as draw
 from pspin_lite.study.intervals import Difference
+from pspin_lite.study.questions.answers import answers
 from pspin_lite.study.questions.question import Row, questions
 
 
@@ -15,6 +16,8 @@ def test_an_answer_in_words():
     values = ((Difference(0.1, 0.02, 3),), (Difference(-0.05, 0.01, 3),))
     assert draw.in_words(Row(question, "", "undecided", values)) == "undecided: +0.100 ± 0.020, -0.050 ± 0.010"
     assert draw.in_words(Row(question, "", "not run yet")) == "not run yet"
+    pairs = ((values[0][0], values[1][0]), (values[1][0], values[0][0]))
+    assert draw.in_words(Row(question, "", "yes", pairs)) == "yes: +0.100 ± 0.020, -0.050 ± 0.010"
 
 
 def test_a_staircase_goes_from_network_to_network():
@@ -34,25 +37,42 @@ def test_a_staircase_goes_from_network_to_network():
     assert figure.get_suptitle() == "a title"
 
 
+def test_a_staircase_says_how_sure_it_is():
+    steps = [("first", "", {1: 2.0}), ("goal", "", {1: 1.8})]
+    texts = [text.get_text() for text in draw.staircase(steps, {}, "t", [0.013])[0].axes[0].texts]
+    assert texts == ["−0.200 ± 0.013"]
+
+
 def test_keys_add_up_what_the_bytes_answer():
-    figure, sums = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 1]}, "t")
+    figure, sums = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 1]}, [1, 2], "t")
     assert sums == {"one": {"a": 3.0}, "two": {" ": 1.0}}
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts[:6] == ["one", "a", "b", "a", "␣", "reads 'a' 3×"]
+    assert texts[:7] == ["one", "a", "b", "a", "␣", "reads", "'a' × 3"]
+    framed = [(p.get_x(), p.get_width()) for p in figure.axes[0].patches if p.get_linewidth() > 2]
+    assert framed == [(3, pytest.approx(0.92)), (2, pytest.approx(1.92))]
 
 
 def test_recall_is_smoothed_over_twenty_steps():
-    figure, shown = draw.recall({"without": [0.0] * 40, "with": [0.0] * 20 + [1.0] * 20}, 0.25, "t")
+    figure, shown = draw.recall({"without": [0.0] * 40, "with": [0.0] * 20 + [1.0] * 20}, {"guess": 0.25}, "t")
     assert shown["with"][[0, 10, 20]].tolist() == pytest.approx([0, 0.5, 1])
     assert list(figure.axes[0].lines[1].get_xdata()[[0, -1]]) == [20, 40]
     assert figure.axes[0].lines[2].get_ydata()[0] == 25
 
 
-def test_taps_begin_with_the_byte_itself():
-    weights = [np.array([[0.0, 0.0], [0.5, -0.5], [1.0, -3.0]])] * 2
-    figure, sizes = draw.taps(weights, "t")
-    assert sizes.tolist() == [[2, 0.5, 0], [2, 0.5, 0]]
-    assert [bar.get_height() for bar in figure.axes[1].patches] == [2, 0.5, 0]
+def test_the_plan_folds_what_is_open():
+    open_rows = {key: Row(None, "", "not run yet") for key in draw.PLANNED}
+    text = draw.plan(open_rows)
+    assert text.startswith("None of them")
+    assert f"{len(draw.PLANNED)} of {len(draw.PLANNED)} are open" in text
+    better = Row(None, "", "better", ((Difference(-0.1, 0.02, 3),),))
+    text = draw.plan(open_rows | {"norms bytes": better})
+    assert text.index("better: -0.100 ± 0.020") < text.index("<details>")
+    assert "<details>" not in draw.plan(dict.fromkeys(draw.PLANNED, better))
+
+
+def test_all_that_is_planned_is_a_question():
+    known = {row.key for part in ("living", "steps", "repair", "ladder", "stack") for row in answers(part)}
+    assert set(draw.PLANNED) <= known
 
 
 def test_costs_have_a_panel_for_every_measure():

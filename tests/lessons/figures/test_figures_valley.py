@@ -25,8 +25,9 @@ def test_batch_1_has_its_best_rate():
 
 
 def test_a_higher_rate_makes_up_for_some_of_the_batch():
-    needed = {rate: valley.text_needed(64, rate * valley.RATE) for rate in (1, 16)}
+    needed = {rate: valley.text_needed(64, rate * valley.RATE) for rate in (1, 8, 16)}
     assert needed[1] == pytest.approx(31, abs=0.5), "as the text tells"
+    assert needed[8] == pytest.approx(4.3, abs=0.05)
     assert needed[16] == pytest.approx(2.8, abs=0.05)
     assert valley.text_needed(4, 4 * valley.RATE) == pytest.approx(1.1, abs=0.05)
     assert valley.text_needed(1, 2 * valley.RATE) == np.inf
@@ -40,3 +41,6 @@ def test_the_figure_says_what_it_shows():
     drawn, _ = valley.valley(64, 16)
     arrow = next(line for line in drawn.lines if line.width > 2)
     assert list(arrow.x) == [1, pytest.approx(valley.text_needed(64, 1.6))]
+    assert numbers["steps for the same loss"] == "diverges"
+    _, numbers = valley.valley(64, 4)
+    assert numbers == {"text for the same loss": "8.1 times", "steps for the same loss": "127"}

@@ -11,7 +11,7 @@ import torch
 import pspin_lite as ps
 from pspin_lite import _files as files
 from pspin_lite.cli import main
-from pspin_lite.study import experiments, linear_share
+from pspin_lite.study import experiments, linear_share, store
 from pspin_lite.training import branches
 
 CFG = ps.preset("byte-mended").replace(width=16, heads=2, inner=12, layers=2)
@@ -52,6 +52,7 @@ def test_layers_of_a_network():
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(store._Current, "store", store.Store(tmp_path / "published"))
     monkeypatch.setattr(linear_share, "NETWORKS", ("smoke/p-spin",))
     monkeypatch.setattr(linear_share, "WINDOWS", 8)
     settings = dict(validate_every=10**9, validate_tokens=256, final_tokens=256)

@@ -25,8 +25,8 @@ import torch
 from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
+from pspin_lite.lessons import explore_adam, explore_model, widgets
 from pspin_lite.lessons import explore_attractor as explore
-from pspin_lite.lessons import explore_model, widgets
 from pspin_lite.lessons.figures import eras as draw
 from pspin_lite.lessons.figures import race
 from pspin_lite.study import continual, records
@@ -44,6 +44,9 @@ from pspin_lite.lessons.figures import study as draw
 from pspin_lite.study import records
 bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
     "11_subword_run": "from pspin_lite.lessons.figures import race",
+    "13_batch_size_one": """from ipywidgets import SelectionSlider
+from pspin_lite.lessons import explore_adam
+from pspin_lite.lessons.widgets import Explorer""",
     "14_continual_learning": """from ipywidgets import Dropdown
 from pspin_lite.lessons.figures import eras
 from pspin_lite.lessons.widgets import Explorer
@@ -53,6 +56,7 @@ CLASSES = {
     "10_byte_run": "counting",
     "12_what_does_the_work": "arms",
     "11_subword_run": "recipes",
+    "13_batch_size_one": "forgetful-adam",
     "14_continual_learning": "era",
 }
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -163,6 +167,7 @@ def page(lab):
         page.wait_for_selector(".counting [data-name='counts write']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
         page.wait_for_selector(".recipes [data-name='p-Spin, batch 1']")
+        page.wait_for_selector(".forgetful-adam [data-name='w settles at']")
         page.wait_for_selector(".era [data-name='p-Spin: forgotten']")
         yield page
         browser.close()
@@ -316,6 +321,21 @@ def recipes(page) -> None:
     expect_numbers(box, shown("bytes", "flops"))
 
 
+def forgetful_adam(page) -> None:
+    """Of notebook 13: where one weight settles."""
+    box = page.locator(".forgetful-adam")
+    beta2, one_in, batch = (box.get_by_role("slider").nth(i) for i in range(3))
+    expect_numbers(box, explore_adam.draw_toy(0.95, 20, 1)[1])
+    for slider, key, now in (
+        (beta2, "End", (0.999, 20, 1)),
+        (one_in, "End", (0.999, 50, 1)),
+        (batch, "ArrowRight", (0.999, 50, 8)),
+        (beta2, "Home", (0.8, 50, 8)),
+    ):
+        move(slider, key)
+        expect_numbers(box, explore_adam.draw_toy(*now)[1])
+
+
 def eras(page) -> None:
     """Of notebook 14: what each network has forgotten of an era, in each order."""
     box = page.locator(".era")
@@ -340,6 +360,7 @@ def test_numbers_follow_the_keyboard(page):
     counting(page)
     arms(page)
     recipes(page)
+    forgetful_adam(page)
     eras(page)
     assert page.evaluate("() => window.kernelErrors") == []
     assert page.complaints == []

@@ -57,15 +57,15 @@ def grade_frozen(answer) -> None:
 
 
 EXERCISES = {
-    "12.1": Exercise(grade_paired, paired, "Subtract first; then mean, and t * std(ddof=1) / sqrt(number of pairs)."),
-    "12.2": Exercise(
+    "12.1": Exercise(
         grade_pooled,
         pooled_deviation,
         "Add up squared distances from each network's own mean; a network of n runs counts n - 1 in the divisor.",
     ),
-    "12.3": Exercise(
+    "12.2": Exercise(
         grade_frozen,
         frozen_gate,
         "What is missed is value * (gate - mean): compare the mean of its square with that of value * gate.",
     ),
+    "12.3": Exercise(grade_paired, paired, "Subtract first; then mean, and t * std(ddof=1) / sqrt(number of pairs)."),
 }

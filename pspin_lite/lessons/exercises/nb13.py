@@ -6,12 +6,13 @@ import numpy as np
 import torch
 
 from ...study import stability
+from .. import explore_adam
 from . import Exercise, expect
 
 
-def own_jitter(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """Of a: differences have no text in them, and the variances of both."""
-    return max((np.var(a - b) + np.var(a - c) - np.var(b - c)) / 2, 0.0) ** 0.5
+def own_jitter(mine: np.ndarray, second: np.ndarray, third: np.ndarray) -> float:
+    """Differences have no text in them, and the variances of both."""
+    return max((np.var(mine - second) + np.var(mine - third) - np.var(second - third)) / 2, 0.0) ** 0.5
 
 
 def grade_jitter(answer) -> None:
@@ -39,26 +40,30 @@ def grade_noise(answer) -> None:
     expect("fifty gradients of 400 entries", answer(rows), known["scale"])
 
 
-def same_memory(beta2: float, old: int, new: int) -> float:
-    """A step of the new batch size forgets as much as new / old steps of the old one."""
-    return beta2 ** (new / old)
+def make_optimizer(w: torch.Tensor) -> torch.optim.Optimizer:
+    """A memory of as many examples as 0.95 has at batch size 64. Plain SGD would do as well."""
+    return torch.optim.Adam([w], lr=0.01, betas=(0.9, 0.95 ** (1 / 64)))
 
 
-def grade_memory(answer) -> None:
-    expect("the same batch size", answer(0.95, 64, 64), 0.95)
-    expect("0.81 at batch size 2, at batch size 1", answer(0.81, 2, 1), 0.9)
-    expect("0.999 at batch size 1, at batch size 8", answer(0.999, 1, 8), 0.999**8)
-    expect("0.95 at batch size 64, at batch size 1", answer(0.95, 64, 1), 0.95 ** (1 / 64))
+def grade_optimizer(answer) -> None:
+    w = torch.zeros(explore_adam.WEIGHTS, requires_grad=True)
+    optimizer, path = answer(w), []
+    assert isinstance(optimizer, torch.optim.Optimizer), "return an optimizer of torch.optim"
+    for target in torch.tensor(explore_adam.targets(1), dtype=torch.float32):
+        w.grad = w.detach() - target
+        optimizer.step()
+        path.append(w.mean().item())
+    expect("where w settles, from 0", np.mean(path[len(path) // 2 :]), 1.0, 0.05)
 
 
 EXERCISES = {
     "13.1": Exercise(
-        grade_jitter, own_jitter, "np.var(a - b) is own(a)^2 + own(b)^2: three equations, three unknowns."
+        grade_jitter, own_jitter, "The variance of a difference is the sum of both own variances: three equations."
     ),
     "13.2": Exercise(
         grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."
     ),
     "13.3": Exercise(
-        grade_memory, same_memory, "One step of the new batch size has to forget as much as new / old steps did."
+        grade_optimizer, make_optimizer, "Give Adam a longer memory, or take an optimizer that divides by nothing."
     ),
 }

@@ -1,5 +1,5 @@
-"""Figures of notebook 13: loss over three axes, Adam's memory, how rough training is, and what differs between two
-recipes. Those of the second study draw what is on record by now, and say what is not."""
+"""Figures and tables of notebook 13: Adam's memory, how rough training is, and what differs between two recipes.
+Those of the second study show what is on record by now, and say what is not."""
 
 from __future__ import annotations
 
@@ -10,69 +10,46 @@ from textwrap import fill
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from ...study import networks, records, stability
+from ...study.intervals import Difference
 from ...study.questions import answers, criteria, runs
 from ...study.questions.question import Row
-from . import study
-from .race import SAMPLE, display_name
-from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, styled
+from .race import display_name
+from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 
 COLOURS = {"p-spin": BLUE, "transformer": ORANGE, "swiglu": GREEN, "tanh-tanh": PURPLE, "k0-same-size": PURPLE}
-COLOURS |= {"k10": RED}
 NETWORKS = tuple(answers.NETWORKS)
 NAMES = answers.NETWORKS | {"k0-same-size": "p-Spin, no fixed point", "k10": "p-Spin, ten steps"}
-UNITS = {"sequences": "sequences", "flops": "10¹² operations", "seconds": "minutes on one thread"}
+NEUTRAL = (("#222222", "-"), ("#8A8A8A", "--"))  # colour and line of what is no network
 HEADLINE = dict(x=0.01, ha="left", weight="bold", fontsize=11)
-MEASURES = {  # of stability.py: what they are called in the figure
-    "raw jitter": "jumps of the loss",
-    "worse steps": "steps that do harm",
-    "tail": "gradient norm,\n99th percentile",
-    "largest": "gradient norm,\nlargest",
-    "noise scale": "noise of single\ngradients",
+USUAL = 0.999  # beta2 of all other runs
+SHIFT = 0.08  # sideways, of dots at the same beta2
+PAIR, OTHERS = ("p-spin", "k0-same-size"), {"k10": "^", "swiglu": "s", "transformer": "D"}  # and their marks
+MEASURES = {  # of stability.py: what they are called, in which unit, and how they are written
+    "raw jitter": ("jumps of the loss\n(bits per byte)", 1 / math.log(2), "{:.2f}"),
+    "worse steps": ("steps that do harm", 1, "{:.0%}"),
+    "tail": ("gradient norm,\n99th percentile", 1, "{:.1f}"),
+    "largest": ("gradient norm,\nlargest", 1, "{:.1f}"),
+    "noise scale": ("noise of single\ngradients", 1, "{:.0f}"),
+}
+_TEXT, _BATCH, _MORE = "8,000 to 64,000 sequences", "batch size 1 to 64", "settings, at batch size 64"
+CHANGES = {  # what the question calls it -> heading and label in the figure
+    "all": ("everything at once", "the whole recipe"),
+    "text, 8,000 to 64,000 sequences, batch 1": (_TEXT, "at batch size 1"),
+    "text, 8,000 to 64,000 sequences, batch 64": (_TEXT, "at batch size 64"),
+    "batch 1 to 64, 8,000 sequences": (_BATCH, "with 8,000 sequences"),
+    "batch 1 to 64, 64,000 sequences": (_BATCH, "with 64,000 sequences"),
+    "cool-down, an eighth to half of the steps": (_MORE, "cool-down, ⅛ to ½"),
+    "rate, 8e-4 to 3.2e-3, batch 64, tries": (_MORE, "rate × 4 (short runs)"),
+    "β₂, 0.999 to 0.95, batch 64, bytes": (_MORE, "β₂ to 0.95 (bytes, short)"),
 }
 
 
 def half_life(beta2: float) -> float:
     """Steps after which a squared gradient has lost half its weight."""
     return math.log(0.5) / math.log(beta2)
-
-
-def mean_curve(seeds: Sequence[dict], unit: str) -> tuple[np.ndarray, np.ndarray]:
-    """(place on an axis of study.AXES, held-out bits per byte as a mean over seeds), without step 0."""
-    steps, _ = records.curve(seeds[0])
-    x = records.axis(seeds[0], steps[1:], unit) / study.AXES[unit][1]
-    return x, np.mean([records.curve(run)[1][1:] for run in seeds], 0)
-
-
-def overtakes(ahead: Sequence[dict], behind: Sequence[dict], unit: str) -> float:
-    """Where the second network's curve falls below the first's, on an axis; 0 if it is lower from the start."""
-    (x, bits), (other_x, other_bits) = (mean_curve(each, unit) for each in (ahead, behind))
-    places = np.linspace(max(x[0], other_x[0]), min(x[-1], other_x[-1]), 20_001)
-    higher = np.interp(places, other_x, other_bits) >= np.interp(places, x, bits)
-    return float(places[np.flatnonzero(higher)[-1]]) if higher.any() else 0.0
-
-
-@styled
-def three_axes(runs_of: study.Runs, title: str) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
-    """Held-out bits per byte over sequences, arithmetic and time. -> unit -> name -> [x, bits]"""
-    figure = Figure(figsize=(5.2, 7.2), layout="constrained")
-    figure.suptitle(title, **HEADLINE)
-    shown: dict[str, dict[str, np.ndarray]] = {}
-    for panel, (unit, label) in zip(figure.subplots(3, 1, sharey=True), UNITS.items(), strict=True):
-        shown[unit] = {name: np.array(mean_curve(seeds, unit)) for name, seeds in runs_of.items()}
-        for name, (x, bits) in shown[unit].items():
-            panel.plot(x, bits, color=COLOURS[name], label=NAMES[name])
-            panel.plot(x[-1], bits[-1], "o", color=COLOURS[name], markersize=4)
-        panel.set_xscale("log")
-        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        panel.set_xlabel(f"{label} (logarithmic)")
-    figure.axes[0].legend()
-    figure.axes[1].set_ylabel(SAMPLE)
-    return figure, shown
 
 
 @styled
@@ -82,15 +59,15 @@ def memory(divisors: Mapping[str, np.ndarray], settled: Mapping[str, Mapping[flo
     figure = Figure(figsize=(5.2, 5.8), layout="constrained")
     figure.suptitle("A short memory lets a rare gradient divide itself away", **HEADLINE)
     above, below = figure.subplots(2, 1)
-    for (name, values), colour in zip(divisors.items(), (RED, BLUE), strict=False):
-        above.plot(values, color=colour, label=name)
+    for (name, values), (colour, line) in zip(divisors.items(), NEUTRAL, strict=False):
+        above.plot(values, color=colour, ls=line, label=name)
     above.set(xlabel="step", ylabel="Adam's divisor", ylim=(0, 1.25 * max(map(np.max, divisors.values()))))
     above.legend(loc="upper right", fontsize=9.5, ncols=2)
     above.set_title("batch size 1: a jump at every rare example", loc="left", fontsize=10, color=GREY)
     below.axhline(target, color=GREY, ls="--", lw=1)
     below.text(0, target + 0.03, "the minimum", color=GREY, fontsize=9.5)
-    for (name, ends), colour in zip(settled.items(), (ORANGE, GREEN), strict=False):
-        below.plot(range(len(ends)), list(ends.values()), "o-", color=colour, label=name)
+    for (name, ends), (colour, line) in zip(settled.items(), NEUTRAL, strict=False):
+        below.plot(range(len(ends)), list(ends.values()), marker="o", color=colour, ls=line, label=name)
     _beta_axis(below, list(next(iter(settled.values()))))
     below.set(ylabel="where the weight settles", ylim=(0, 1.25 * target))
     below.legend(loc="lower right", fontsize=9.5)
@@ -123,20 +100,25 @@ def forgotten_in_words(ends: Mapping[str, Mapping[float, Sequence[float]]]) -> s
 
 @styled
 def forgetting() -> tuple[Figure, dict[str, dict[float, list[float]]]]:
-    """Where the runs of `moments` end over beta2, a dot per seed and a line through the means of each network. The
-    title says what of it is known."""
+    """Where the runs of `moments` end over beta2, above the network's own mean at 0.999: a dot per seed and a line
+    through the means. The title says what of it is known. -> network -> beta2 -> bits per byte, not relative"""
     ends = forgotten()
-    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(5.2, 4.7), layout="constrained")
     figure.suptitle(fill(_title(ends), 52), **HEADLINE)
     panel, betas = figure.subplots(), sorted({float(arm.name.rpartition("-")[2]) for arm in networks.GROUPS["moments"]})
-    for name, values in ends.items():
-        places = [betas.index(beta2) for beta2 in values]
-        panel.plot(places, [np.mean(bits) for bits in values.values()], color=COLOURS[name], label=NAMES[name])
-        for place, bits in zip(places, values.values(), strict=True):
-            panel.plot([place] * len(bits), bits, "o", color=COLOURS[name], alpha=0.7, ms=5)
+    levels = {name: float(np.mean(values[USUAL])) for name, values in ends.items() if USUAL in values}
+    levels = {name: level for name, level in levels.items() if math.isfinite(level)}
+    panel.axhspan(-criteria.CLOSE, criteria.CLOSE, color="#E8E8E8", lw=0, zorder=0)
+    for i, (name, level) in enumerate(levels.items()):
+        places = [betas.index(beta2) + SHIFT * (i - (len(levels) - 1) / 2) for beta2 in ends[name]]
+        costs = [np.array(bits) - level for bits in ends[name].values()]
+        label = f"{NAMES[name]} ({level:.2f} at {USUAL:g})"
+        panel.plot(places, [cost.mean() for cost in costs], color=COLOURS[name], lw=1.5, label=label)
+        for place, cost in zip(places, costs, strict=True):
+            panel.plot([place] * len(cost), cost, "o", color=COLOURS[name], alpha=0.7, ms=5)
     _beta_axis(panel, betas)
-    panel.set(ylabel="bits per byte on held-out speeches", xlim=(-0.4, len(betas) - 0.6))
-    panel.legend(fontsize=9.5)
+    panel.set(ylabel=f"bits per byte above the mean at {USUAL:g}", xlim=(-0.4, len(betas) - 0.6))
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9.5)
     planned = sum(len(arm.seeds) for arm in networks.GROUPS["moments"])
     done = sum(len(bits) for values in ends.values() for bits in values.values())
     if done < planned:
@@ -147,46 +129,104 @@ def forgetting() -> tuple[Figure, dict[str, dict[float, list[float]]]]:
 def _title(ends: Mapping[str, Mapping[float, Sequence[float]]]) -> str:
     every = [end for values in ends.values() for bits in values.values() for end in bits]
     lost = sum(map(math.isinf, every))
-    costs = [row for row in answers.answers("moments") if row.question.id == "forgetting" and row.values]
-    costly = [_network(row) for row in costs if row.verdict == "costs"]
+    costly = [name.replace("Transformer", "the Transformer") for name in payers().get("costs", [])]
     first = f"{lost} of {len(every)} runs diverge" if lost else "No run diverges"
     if not costly:
         return first
     return f"{first}; 0.95 costs {'all four' if len(costly) == len(NETWORKS) else ' and '.join(costly)}"
 
 
-def _network(row: Row) -> str:
-    """That a row compares with itself at another beta2."""
-    name = NAMES[row.about.partition("`")[2].partition("-beta2-")[0]]
-    return name.replace("Transformer", "the Transformer")
+def _answers(section: str, *ids: str) -> list[Row]:
+    return [row for row in answers.answers(section) if row.question.id in ids]
+
+
+def payers() -> dict[str, list[str]]:
+    """Answer -> the networks of which it is true that a short memory costs them so much."""
+    found: dict[str, list[str]] = {}
+    for row in _answers("moments", "forgetting"):
+        found.setdefault(row.verdict, []).append(_named(row))
+    return found
+
+
+def costs() -> list[list[str]]:
+    """The answers on Adam's memory, as a table; questions on rates and SGD only once they are answered."""
+    names = {"more": "Transformer's cost − p-Spin's", "divergence": "a run that diverges, of 60"}
+    names |= {"stable": "Transformer at 0.999, worst − best seed"}
+    rows = [["bits per byte", *records.SPLITS, "answer"]]
+    for row in _answers("moments", "forgetting", "more", "stable", "divergence"):
+        label = names.get(row.question.id) or f"cost of 0.95: {_named(row)}"
+        rows.append([label, *_row_cells(row)])
+    for row in _answers("moments", "rates", "sgd"):
+        if row.verdict != criteria.NOT_RUN:
+            label = {"rates": "wrong rates", "sgd": "SGD − Adam"}[row.question.id]
+            rows.append([f"{label}: {row.about}", *_row_cells(row)])
+    return [rows[0], *sorted(rows[1:], key=lambda row: not row[0].startswith("cost"))]
+
+
+def _row_cells(row: Row) -> list[str]:
+    """Both texts, and the answer."""
+    if row.verdict == criteria.NOT_RUN:
+        return ["", "", f"{row.verdict}: {len(row.runs) - len(row.missing)} of {len(row.runs)} runs"]
+    cells = [", ".join(map(_number, split)) for split in row.values] or [""] * len(records.SPLITS)
+    return [*cells, ", ".join([f"**{row.verdict}**", *row.facts[:3], *(["so far"] if row.moving else [])])]
+
+
+def _number(value: Difference | float) -> str:
+    if isinstance(value, Difference):
+        return f"{value.mean:+.3f} ± {value.half_width:.3f}"
+    return f"{value:+.3f}" if math.isfinite(value) else "diverged"
+
+
+def _named(row: Row) -> str:
+    """The network that a row compares with itself at another beta2."""
+    return NAMES[row.about.partition("`")[2].partition("-beta2-")[0]]
+
+
+def own_jitter(names: Sequence[str], group: str = "bytes-1") -> dict[str, float]:
+    """How much the loss of each of three networks jumps by itself, in bits: means over seeds."""
+    every = {name: records.seeds(group, name) for name in names}
+    seeds = set.intersection(*(set(runs_of) for runs_of in every.values()))
+    trios = [{name: runs_of[seed] for name, runs_of in every.items()} for seed in sorted(seeds)]
+    return {
+        name: float(np.mean([stability.own_jitter(trio, name, names) for trio in trios])) / math.log(2)
+        for name in names
+    }
 
 
 @styled
-def roughness(names: Sequence[str], title: str, group: str = "bytes-1") -> tuple[Figure, dict[str, dict[str, list]]]:
-    """Five measures of how rough training is, as multiples of the first network's mean: a dot per seed, a bar at the
-    mean. -> measure -> network -> values by seed"""
+def roughness(title: str, group: str = "bytes-1") -> tuple[Figure, dict[str, dict[str, list]]]:
+    """Five measures of how rough training is, a dot per seed, as multiples of p-Spin's mean. p-Spin with and without a
+    fixed point in colour, and their means beside them; others in grey. -> measure -> network -> values by seed"""
+    names = (*PAIR, *OTHERS)
     found = {name: [stability.measures(run) for run in records.seeds(group, name).values()] for name in names}
-    figure = Figure(figsize=(5.2, 5.6), layout="constrained")
+    figure = Figure(figsize=(5.2, 5.4), layout="constrained")
     figure.suptitle(title, **HEADLINE)
     panel, shown = figure.subplots(), {}
-    for row, measure in enumerate(MEASURES):
-        shown[measure] = {name: [one[measure] for one in each] for name, each in found.items()}
-        unit = np.mean(shown[measure][names[0]])
-        for i, name in enumerate(names):
-            y, x = row + 0.15 * (i - (len(names) - 1) / 2), np.array(shown[measure][name]) / unit
-            panel.plot(x, [y] * len(x), "o", color=COLOURS[name], ms=4, alpha=0.7)
-            panel.plot([x.mean()] * 2, [y - 0.07, y + 0.07], color=COLOURS[name], lw=2)
+    for row, (measure, (_, scale, pattern)) in enumerate(MEASURES.items()):
+        shown[measure] = {name: [scale * one[measure] for one in each] for name, each in found.items()}
+        unit = np.mean(shown[measure][PAIR[0]])
+        for name in names:
+            lane = PAIR.index(name) if name in PAIR else len(PAIR)
+            y, x = row + 0.22 * (lane - 1), np.array(shown[measure][name]) / unit
+            look = dict(color=COLOURS[name], ms=5) if name in PAIR else dict(color="#9A9A9A", ms=4, alpha=0.8)
+            panel.plot(x, [y] * len(x), ls="", marker=OTHERS.get(name, "o"), **look)
+            if name in PAIR:
+                text = pattern.format(np.mean(shown[measure][name]))
+                how = dict(color=COLOURS[name], va="center", fontsize=9.5)
+                panel.text(1.02, y, text, transform=panel.get_yaxis_transform(), **how)
     panel.axvline(1, color=GREY, lw=1, ls="--")
     panel.set_xscale("log")
-    ticks = (0.25, 0.5, 1, 2, 4, 8)
-    panel.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
+    panel.set_xticks((0.25, 0.5, 1, 2, 4, 8), ("0.25×", "0.5×", "1×", "2×", "4×", "8×"))
     panel.xaxis.set_minor_locator(NullLocator())
-    panel.set_yticks(range(len(MEASURES)), list(MEASURES.values()))
+    panel.set_yticks(range(len(MEASURES)), [label for label, *_ in MEASURES.values()])
     panel.set_ylim(len(MEASURES) - 0.5, -0.5)
-    panel.set_xlabel(f"compared with {NAMES[names[0]]}'s mean\n(logarithmic; left: calmer)")
+    panel.set_xlabel(f"compared with {NAMES[PAIR[0]]}'s mean\n(logarithmic; left: calmer; right margin: means)")
     panel.grid(axis="y", visible=False)
-    handles = [Line2D([], [], marker="o", ls="", color=COLOURS[name], label=NAMES[name]) for name in names]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
+    handles = [
+        Line2D([], [], marker=OTHERS.get(name, "o"), ls="", color=COLOURS[name] if name in PAIR else "#9A9A9A")
+        for name in names
+    ]
+    figure.legend(handles, [NAMES[name] for name in names], loc="outside lower center", ncols=2, fontsize=9.5)
     return figure, shown
 
 
@@ -198,18 +238,28 @@ def together() -> dict[str, float]:
     }
 
 
-def changes() -> dict[str, dict[str, float | None]]:
-    """What differs between the paper's recipes -> network -> the difference on held-out speeches; None: not run yet.
-    No question asks for the effect of the rate on p-Spin; it is in the same tries."""
-    shown: dict[str, dict[str, float | None]] = {"batch, text and cool-down at once": dict(together())}
-    for row in answers.answers("data"):
-        if row.question.kind == "confounders":
-            name = "p-spin" if row.question.id.endswith("p-spin") else "transformer"
-            value = float(row.values[0][0]) if row.values else None  # type: ignore[arg-type]
-            shown.setdefault(row.about, {})[name] = value
-            if row.about.startswith("rate"):
-                shown[row.about]["p-spin"] = rate_effect("subwords-64", "p-spin")
+def changes() -> dict[tuple[str, str], dict[str, float | None]]:
+    """What differs between the paper's recipes, as (heading, label) of CHANGES -> network -> the difference on held-out
+    speeches; None: not run yet. No question asks for the effect of the rate on p-Spin; it is in the same short runs."""
+    shown: dict[tuple[str, str], dict[str, float | None]] = {name: {} for name in CHANGES.values()}
+    shown[CHANGES["all"]] = dict(together())
+    for row in _answers("data", "confounders", "confounders-p-spin", "equal-text"):
+        value = _held_out(row)
+        if row.question.id == "equal-text":
+            about, name = "batch 1 to 64, 8,000 sequences", row.about.partition("`")[2].partition("`")[0]
+        else:
+            about, name = row.about, "p-spin" if row.question.id.endswith("p-spin") else "transformer"
+        shown[CHANGES[about]][name] = value
+        if about.startswith("rate"):
+            shown[CHANGES[about]]["p-spin"] = rate_effect("subwords-64", "p-spin")
     return shown
+
+
+def _held_out(row: Row) -> float | None:
+    if not row.values:
+        return None
+    value = row.values[0][0]
+    return value.mean if isinstance(value, Difference) else value
 
 
 def rate_effect(group: str, name: str) -> float:
@@ -219,26 +269,40 @@ def rate_effect(group: str, name: str) -> float:
 
 
 @styled
-def recipes(title: str) -> tuple[Figure, dict[str, dict[str, float | None]]]:
-    """The effects of `changes`, a dot per network, and in grey what waits for runs."""
+def recipes(title: str) -> tuple[Figure, dict[tuple[str, str], dict[str, float | None]]]:
+    """The effects of `changes` under their headings, a dot per network, and in grey what waits for runs."""
     shown = changes()
-    figure = Figure(figsize=(5.2, 5.4), layout="constrained")
+    figure = Figure(figsize=(5.2, 5.8), layout="constrained")
     figure.suptitle(title, **HEADLINE)
-    panel = figure.subplots()
+    panel, labels, y, last = figure.subplots(), {}, 0.0, ""
     panel.axvline(0, color=GREY, lw=1)
     panel.axvspan(-criteria.CLOSE, criteria.CLOSE, color="#E8E8E8", lw=0, zorder=0)
-    for row, effects in enumerate(shown.values()):
+    for clear in (-criteria.CLEAR, criteria.CLEAR):
+        panel.axvline(clear, color=GREY, lw=1, ls=":")
+    for (heading, label), effects in shown.items():
+        if heading != last:
+            labels[y + 0.1] = heading
+            y, last = y + 0.9, heading
+        labels[y] = label
         known = {name: value for name, value in effects.items() if value is not None}
         for name, value in known.items():
-            panel.plot(value, row + (0.12 if name == "p-spin" else -0.12), "o", color=COLOURS[name], ms=7)
+            panel.plot(value, y + (0.14 if name == "p-spin" else -0.14), "o", color=COLOURS[name], ms=7)
         if not known:
-            panel.text(-criteria.CLOSE - 0.01, row, "not run yet", color=GREY, va="center", ha="right", fontsize=9.5)
-    panel.set_yticks(range(len(shown)), [fill(about, 21, break_on_hyphens=False) for about in shown], fontsize=9.5)
-    panel.set_ylim(len(shown) - 0.5, -0.5)
-    panel.set_xlabel("change in bits per byte\n(below 0: better; grey: too small to matter)")
+            how = dict(color=GREY, va="center", ha="right", fontsize=9)
+            panel.text(-criteria.CLEAR - 0.01, y, "not run yet", **how)
+        y += 1
+    panel.set_yticks(list(labels), list(labels.values()), fontsize=9.5)
+    for text in panel.get_yticklabels():
+        if text.get_text() in {heading for heading, _ in shown}:
+            text.set(weight="bold")
+    panel.tick_params(axis="y", length=0)
+    panel.set_ylim(y - 0.4, -0.5)
+    panel.set_xlabel(
+        "change in bits per byte, below 0: better\n(grey: too small; past a dotted line: matters)", fontsize=10
+    )
     panel.margins(x=0.15)
     panel.xaxis.set_major_locator(MaxNLocator(4))
-    panel.grid(axis="y", visible=False)
+    panel.grid(visible=False)
     handles = [
         Line2D([], [], marker="o", ls="", color=COLOURS[name], label=display_name(name))
         for name in ("transformer", "p-spin")

@@ -1,5 +1,6 @@
-"""Figures of notebook 12 on top of study.py's: products as maps, linear shares, how loud branches are, where networks
-with other nonlinearities end, intervals that wait for runs, and what an inexact gradient costs."""
+"""Figures and tables of notebook 12 on top of study.py's: products as maps, linear shares, how loud branches are, where
+networks with other nonlinearities end, change by change from p-Spin to a Transformer, what context is worth, answers
+that wait for runs."""
 
 from __future__ import annotations
 
@@ -7,39 +8,41 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
 
 from ...data import sequences
 from ...study import records
 from ...study.intervals import Difference
 from ...study.questions import page
+from ...study.questions import runs as measured
 from ...study.questions.question import Row
 from .. import probes
-from . import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, race, study, styled
+from . import BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, RED, race, study, styled
 
 TITLE = dict(x=0.01, ha="left", weight="bold", fontsize=11.5)
 GATES = {"tanh(u) · σ(a): a slope, bent": lambda a: 1 / (1 + np.exp(-a)), "tanh(u) · tanh(a): a saddle": np.tanh}
 PRODUCTS = {  # networks of living-bytes -> how texts call them
-    "tanh-sigmoid": "tanh(u) · σ(a)\nthe paper's",
-    "tanh-tanh": "tanh(u) · tanh(a)\ntwo spins",
+    "tanh-sigmoid": "tanh(u) · σ(a)\nthe paper's, no steps",
+    "tanh-tanh": "tanh(u) · tanh(a)",
     "tanh-silu": "tanh(u) · silu(a)",
     "linear-silu": "u · silu(a)\nSwiGLU",
 }
-MLPS = {  # what a network has in the place of the MLP -> group and network
-    "Transformer": ("bytes-1", "transformer"),
-    "a SwiGLU\nper layer": ("bytes-1", "swiglu"),
-    "an attractor\nper layer": ("living-bytes", "p-spin"),
-    "no MLP at all": ("living-bytes", "no-mlp"),
+STAIR = {  # each network differs from the one before it by what the label says -> group and network
+    "p-Spin": ("bytes-1", "p-spin"),
+    "weights not rounded": ("bytes-1", "full-precision"),
+    "no attractor steps,\nmade wider instead": ("living-bytes", "tanh-sigmoid-full"),
+    "tanh in place of σ": ("living-bytes", "tanh-tanh-full"),
+    "a SwiGLU": ("living-bytes", "linear-silu-full"),
+    "attention: this is\na Transformer": ("bytes-1", "transformer"),
 }
 STEPS = {  # key of an answer -> what it compares
-    "equal-parameters bytes 1": "5 steps − none,\nsame parameters",
-    "equal-arithmetic bytes": "5 steps − none,\nsame arithmetic",
-    "equal-width bytes": "5 steps − none,\nsame width",
-    "further-steps bytes": "5 steps − 1 step",
-    "implicit bytes": "implicit gradient −\ntrue gradient",
+    "equal-parameters bytes 1": "five steps − none, as many parameters",
+    "equal-arithmetic bytes": "five steps − none, as much arithmetic",
+    "equal-width bytes": "five steps − none, as wide",
+    "equal-parameters bytes 2": "one step − none, as many parameters",
+    "further-steps bytes": "five steps − one",
+    "implicit bytes": "the paper's gradient − the true one, through all five steps",
 }
 WEIGHTS = {"ternary": dict(color=BLUE, marker="o"), "full precision": dict(color=ORANGE, marker="D")}
-CLOSE = 0.02  # bits per byte: equivalence (questions/criteria.py)
 
 Ends = Mapping[int, float]  # seed -> bits per byte
 
@@ -57,6 +60,22 @@ def tell(row: Row) -> None:
     else:
         wait = f"waits for {len(row.missing)} of {len(row.runs)} runs" if row.missing else row.verdict
         print(f"{row.about}: {wait}")
+
+
+def table(rows: Mapping[str, Row]) -> str:
+    """Answers of the second study in Markdown, by what is compared; "not run yet" for those that wait for runs."""
+    lines = ["| compared, with bytes | held-out | recent | answer |", "|---|---|---|---|"]
+    for label, row in rows.items():
+        cells = [" ".join(f"{gap.mean:+.3f} ± {gap.half_width:.3f}" for gap in gaps) for gaps in row.values]
+        missing = f": {len(row.runs) - len(row.missing)} of {len(row.runs)} runs" if row.missing else ""
+        lines.append(f"| {label} | {' | '.join(cells or ['', ''])} | {row.verdict}{missing} |")
+    return "\n".join(lines)
+
+
+def living_gap(name: str, other: str, intervals: int) -> Difference:
+    """The difference of two networks of living-bytes on held-out speeches, made as for a question with so many
+    intervals."""
+    return measured.difference(f"living-bytes/{name}", f"living-bytes/{other}", records.SPLIT, intervals)
 
 
 def living(name: str) -> list[dict]:
@@ -103,6 +122,8 @@ def ends(
     """study.finals, as wide as a page of the book."""
     figure, shown = study.finals(runs, "held-out bits per byte, a dot per seed", yardsticks)
     figure.set_size_inches(5.4, 1.5 + 0.34 * len(runs))
+    for line in figure.axes[0].lines:
+        line.set_zorder(3 if line.get_marker() == "None" else 2)  # means on top of the dots
     figure.suptitle(title, **TITLE)
     return figure, shown
 
@@ -117,7 +138,8 @@ def products(title: str, reach: float = 1.0) -> tuple[Figure, dict[str, np.ndarr
         shown[name] = np.tanh(field)[None, :] * gate(field)[:, None]  # [a, u]
         panel.pcolormesh(field, field, shown[name], cmap="PuOr", vmin=-0.7, vmax=0.7, shading="auto", rasterized=True)
         lines = panel.contour(field, field, shown[name], np.linspace(-0.5, 0.5, 11), colors=GREY, linewidths=1)
-        panel.clabel(lines, lines.levels[1::2], fontsize=8.5, fmt=_signed)
+        inner = lines.levels[3:8:2]  # labels of the others would lie at the edge
+        panel.clabel(lines, inner, fontsize=8.5, fmt=_signed)
         panel.set(xlabel="field u", xticks=(-reach, 0, reach), yticks=(-reach, 0, reach))
         panel.set_title(name, fontsize=10.5)
         panel.set_box_aspect(1)
@@ -151,7 +173,7 @@ def linear_shares(
 
 
 def sizes(runs: Sequence[dict], kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, what a kind of branch, "mlp" or "mixer", adds to the stream: rms, the mean over seeds and layers)"""
+    """(steps of training, what a kind of branch, "mlp" or "mixer", adds: rms, the mean over seeds and layers)"""
     steps = np.array([one["step"] for one in runs[0]["branches"]])
     return steps, np.mean([[np.mean(one[kind]) for one in run["branches"]] for run in runs], 0)
 
@@ -168,7 +190,7 @@ def loudness(runs_of: Mapping[str, Sequence[dict]], title: str) -> tuple[Figure,
             shown[name][kind] = size
             panel.semilogy(steps, size, "o-", color=colour, markersize=4, label=label)
             panel.annotate(f"{size[-1]:.3g}", (steps[-1], size[-1]), (5, 0), textcoords="offset points", va="center")
-        panel.set(xlabel="steps", xlim=(-300, 10300), xticks=(0, 4000, 8000))
+        panel.set(xlabel="sequences", xlim=(-300, 10300), xticks=(0, 4000, 8000))
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.yaxis.set_major_formatter("{x:g}")
         panel.set_title(name, fontsize=10.5)
@@ -212,51 +234,52 @@ def nonlinearities(
 
 
 @styled
-def answered(rows: Mapping[str, Row], title: str) -> tuple[Figure, dict[str, list[float]]]:
-    """Differences of two networks with their intervals on both sets of speeches; shaded where two networks count as
-    equivalent. A row without its runs says how many it waits for. -> label -> means"""
-    figure = Figure(figsize=(5.4, 1.9 + 0.54 * len(rows)), layout="constrained")
-    panel, shown = figure.subplots(), {}
-    panel.axvspan(-CLOSE, CLOSE, color="#EDEDED", lw=0, zorder=0)
-    panel.axvline(0, color=GREY, lw=1)
-    reach = [0.05]
-    for y, (label, row) in enumerate(rows.items()):
-        if not row.values:
-            wait = f"full: waits for\n{len(row.missing)} of {len(row.runs)} runs" if row.missing else row.verdict
-            place = dict(transform=panel.get_yaxis_transform(), va="center", ha="left", fontsize=9)
-            panel.text(0.015, y, wait, color=GREY, **place)
-            continue
-        gaps = [values[0] for values in row.values]
-        shown[label] = [gap.mean for gap in gaps]
-        for split, gap, colour, shift in zip(records.SPLITS, gaps, (BLUE, GREY), (-0.13, 0.13), strict=True):
-            how = dict(fmt="o", color=colour, capsize=3, label=f"{split} speeches")
-            panel.errorbar(gap.mean, y + shift, xerr=gap.half_width, **how)
-            reach += [abs(gap.low), abs(gap.high)]
+def stair(rows: Mapping[str, Ends], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Where networks end of which each differs by one change from the one before: a dot per seed, and on the way down
+    how far each change moves the mean. -> label -> bits of its seeds"""
+    figure = Figure(figsize=(5.4, 1.1 + 0.56 * len(rows)), layout="constrained")
+    panel, shown, before = figure.subplots(), {}, None
+    for y, (name, bits) in enumerate(rows.items()):
+        shown[name] = np.array(list(bits.values()))
+        mean = shown[name].mean()
+        panel.plot(shown[name], [y] * len(shown[name]), "o", color=BLUE, alpha=0.8)
+        panel.plot([mean] * 2, [y - 0.24, y + 0.24], color=GREY, lw=2, zorder=3)
+        if before is not None:
+            change, colour = mean - before, RED if mean > before else GREEN
+            panel.plot([before, before, mean], [y - 0.76, y - 0.5, y - 0.5], color=GREY, lw=1, zorder=1)
+            panel.plot([before, mean], [y - 0.5] * 2, color=colour, lw=4, solid_capstyle="butt", zorder=2)
+            panel.plot([mean] * 2, [y - 0.5, y - 0.24], color=GREY, lw=1, zorder=1)
+            text = f"{change:+.3f}".replace("-", "−")
+            right = max(before, mean)
+            panel.annotate(text, (right, y - 0.5), (6, 0), textcoords="offset points", va="center", color=colour)
+        before = mean
     panel.set_yticks(range(len(rows)), list(rows))
-    panel.set(xlim=(-1.1 * max(reach), 1.1 * max(reach)), ylim=(len(rows) - 0.5, -0.5))
-    panel.set_xlabel("bits per byte (shaded: equivalent)")
-    panel.xaxis.set_major_locator(MultipleLocator(0.04))
+    low, high = (end(np.concatenate(list(shown.values()))) for end in (min, max))
+    panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(low - 0.012, high + 0.052))
+    panel.set_xlabel("held-out bits per byte, a dot per seed")
     panel.grid(axis="y", visible=False)
-    named = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))  # each label once
-    if named:
-        figure.legend(named.values(), named, loc="outside lower center", ncols=2)
     figure.suptitle(title, **TITLE)
     return figure, shown
 
 
+def beyond(names: Sequence[str], short: int = 8, long: int = 64) -> dict[str, Ends]:
+    """By how many nats per byte networks of bytes-1 predict better from `long` bytes than from `short`, by seed."""
+    gained = {}
+    for name in names:
+        lengths, nats = records.by_context("bytes-1", name)
+        one, other = (list(lengths).index(length) for length in (short, long))
+        gained[name] = dict(enumerate((nats[:, one] - nats[:, other]).tolist(), 1))
+    return gained
+
+
 @styled
-def inexact(names: Mapping[str, str], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Final bits per byte over the gradient error of the worst layer at the end, a mark per seed and a colour per
-    network. names: in the group bytes-1 -> to be shown. -> (error, bits) of each"""
-    figure = Figure(figsize=(5.2, 3.6), layout="constrained")
-    panel, shown = figure.subplots(), {}
-    for (name, label), colour, marker in zip(names.items(), CYCLE, "osD^vP", strict=False):
-        shown[label] = np.array([worst(name), list(records.bits("bytes-1", name).values())])
-        panel.semilogx(*shown[label], marker, color=colour, label=label)
-    middle = np.mean([bits.mean() for _, bits in shown.values()])
-    panel.set(ylim=(middle - 0.06, middle + 0.06), xlim=(0.01, 3))
-    panel.set(xlabel="relative error of the gradient, worst layer", ylabel="bits per byte")
-    panel.set_xticks((0.01, 0.1, 1), ("1%", "10%", "100%"))
-    figure.legend(loc="outside lower center", ncols=4, columnspacing=1, handletextpad=0.2)
+def gains(gained: Mapping[str, Ends], title: str, label: str) -> tuple[Figure, dict[str, np.ndarray]]:
+    """What networks gain, a dot per seed, with a line at nothing."""
+    figure = Figure(figsize=(5.4, 1.1 + 0.36 * len(gained)), layout="constrained")
+    panel = figure.subplots()
+    shown = study.dots(panel, gained, label)
+    for line in panel.lines:
+        line.set_zorder(3 if line.get_marker() == "None" else 2)
+    panel.axvline(0, color=GREY, linestyle="--", linewidth=1.2)
     figure.suptitle(title, **TITLE)
     return figure, shown

@@ -13,7 +13,7 @@ others, so that no page can disagree with a measurement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -112,11 +112,14 @@ def _gap(found: Difference) -> SimpleNamespace:
     return SimpleNamespace(gap=found.mean, size=abs(found.mean), width=found.half_width)
 
 
-def selection() -> str:
-    """The longer table; what waits for runs comes last."""
+def selection(only: Sequence[str] = ()) -> str:
+    """The longer table; what waits for runs comes last. Or some of its claims, in a few words."""
     by_id, stored = {claim.id: claim for claim in claims()}, results()
     rows = [["claim", "measured", ""]]
     for text in sorted(texts("selection"), key=lambda text: stored[text["claim"]].verdict == WAITS):
+        if only and text["claim"] not in only:
+            continue
+        text = text | {"measured": text["short"]} if only and "short" in text else text
         claim = by_id[text["claim"]]
         ours = " *(our control)*" if claim.section == OURS else ""
         rows.append([f"{claim.says}{ours}", measured(text, stored[claim.id].values), verdict(claim.id)])

@@ -8,37 +8,14 @@ import numpy as np
 import pytest
 
 from pspin_lite.lessons.figures import batch as draw
-from pspin_lite.study import networks, records
+from pspin_lite.study import networks, records, stability
 from pspin_lite.study.questions import answers, question, runs
-
-
-def trained(*names):
-    return {name: list(records.seeds("bytes-1", name).values()) for name in names}
 
 
 def test_half_lives():
     assert draw.half_life(0.5) == 1
     assert draw.half_life(0.95) == pytest.approx(13.5, abs=0.02)
     assert draw.half_life(0.95 ** (1 / 64)) == pytest.approx(64 * draw.half_life(0.95))
-
-
-def test_where_one_network_overtakes_another():
-    given = trained("p-spin", "transformer")
-    place = draw.overtakes(*given.values(), "sequences")
-    curves = [draw.mean_curve(each, "sequences") for each in given.values()]
-    ahead, behind = (np.interp(place, *curve) for curve in curves)
-    assert ahead == pytest.approx(behind, abs=1e-3)
-    assert draw.overtakes(*given.values(), "flops") == 0, "never ahead in arithmetic"
-
-
-def test_three_axes_have_a_line_for_each_network():
-    given = trained("p-spin", "swiglu")
-    figure, shown = draw.three_axes(given, "title")
-    assert list(shown) == list(draw.UNITS)
-    for panel, lines in zip(figure.axes, shown.values(), strict=True):
-        assert panel.lines[0].get_ydata().tolist() == lines["p-spin"][1].tolist()
-    ends = [records.curve(run)[1][-1] for run in given["p-spin"]]
-    assert shown["sequences"]["p-spin"][:, -1] == pytest.approx([8000, np.mean(ends)])
 
 
 def test_memory_has_a_line_for_each_memory_and_each_batch_size():
@@ -54,10 +31,12 @@ def test_memory_has_a_line_for_each_memory_and_each_batch_size():
 def test_forgetting_draws_what_is_on_record():
     figure, ends = draw.forgetting()
     [panel] = figure.axes
-    assert [text.get_text() for text in panel.get_legend().get_texts()] == [draw.NAMES[name] for name in ends]
+    level = np.mean(ends["transformer"][draw.USUAL])
+    dots = [line for line in panel.lines if line.get_marker() == "o"]
+    assert sum(len(line.get_xdata()) for line in dots) == len(records.names("moments"))
+    mine = [line.get_ydata() for line in dots if line.get_color() == draw.COLOURS["transformer"]]
+    assert mine[list(ends["transformer"]).index(0.95)].tolist() == [x - level for x in ends["transformer"][0.95]]
     assert ends["transformer"][0.95] == list(runs.results("moments/transformer-beta2-0.95", "held-out").values())
-    drawn = sum(len(line.get_xdata()) for line in panel.lines if line.get_marker() == "o")
-    assert drawn == len(records.names("moments"))
     assert f"Transformer {np.mean(ends['transformer'][0.95]):.2f}" not in draw.forgotten_in_words({})
     assert f"{np.mean(ends['transformer'][0.95]):.2f} at 0.95" in draw.forgotten_in_words(ends)
 
@@ -80,22 +59,44 @@ def test_the_title_of_forgetting_follows_the_answers(monkeypatch):
     assert draw._title({}) == "No run diverges"
 
 
-def test_roughness_is_told_in_multiples_of_the_first():
-    figure, shown = draw.roughness(("p-spin", "transformer"), "title")
+def test_roughness_is_told_in_multiples_of_p_spin():
+    figure, shown = draw.roughness("title")
     assert list(shown) == list(draw.MEASURES)
-    first = figure.axes[0].lines[0]
-    assert np.mean(first.get_xdata()) == pytest.approx(1)
+    panel = figure.axes[0]
+    assert np.mean(panel.lines[0].get_xdata()) == pytest.approx(1)
     assert len(shown["tail"]["transformer"]) == len(networks.SEEDS)
+    coloured = {line.get_color() for line in panel.lines if line.get_marker() == "o"}
+    assert coloured == {draw.COLOURS[name] for name in draw.PAIR}
+    assert len(panel.texts) == len(draw.PAIR) * len(draw.MEASURES), "their means"
+    nats = [stability.measures(run)["raw jitter"] for run in records.seeds("bytes-1", "p-spin").values()]
+    assert shown["raw jitter"]["p-spin"] == pytest.approx([one / math.log(2) for one in nats])
+
+
+def test_own_jitter_is_that_of_stability_in_bits():
+    trio = ("p-spin", "transformer", "swiglu")
+    every = {name: records.seeds("bytes-1", name)[1] for name in trio}
+    one = stability.own_jitter(every, "p-spin", trio) / math.log(2)
+    assert draw.own_jitter(trio)["p-spin"] == pytest.approx(one, rel=0.05), "the mean of three seeds is near the first"
+    assert list(draw.own_jitter(trio)) == list(trio)
+
+
+def test_costs_have_a_row_for_every_answer_and_name_no_run():
+    head, *rows = draw.costs()
+    assert head[1:3] == list(records.SPLITS)
+    assert [row[0] for row in rows[:4]] == [f"cost of 0.95: {name}" for name in answers.NETWORKS.values()]
+    assert sum(map(len, draw.payers().values())) == 4
+    assert not [cell for row in rows for cell in row if "beta2" in cell]
+    assert {len(row) for row in rows} == {4}
 
 
 def test_recipes_show_what_is_measured_and_what_waits():
     figure, shown = draw.recipes("title")
-    waiting = [about for about, effects in shown.items() if not any(effects.values())]
+    waiting = [name for name, effects in shown.items() if all(value is None for value in effects.values())]
     assert [text.get_text() for text in figure.axes[0].texts] == ["not run yet"] * len(waiting)
     assert len(shown) == 8, "seven changes, and all at once"
     subwords = [records.mean(records.bits(f"subwords-{batch}", "transformer")) for batch in (64, 1)]
     assert draw.together()["transformer"] == pytest.approx(subwords[0] - subwords[1])
-    [rate] = [effects for about, effects in shown.items() if about.startswith("rate")]
+    [rate] = [effects for (_, label), effects in shown.items() if label.startswith("rate")]
     assert rate["transformer"] == pytest.approx(draw.rate_effect("subwords-64", "transformer"))
     assert rate["p-spin"] == draw.rate_effect("subwords-64", "p-spin")
 

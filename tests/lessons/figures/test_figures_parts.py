@@ -74,16 +74,36 @@ def test_nonlinearities_say_what_has_not_been_run():
 
 
 def test_answers_with_and_without_their_runs():
-    rows = {"done": answer(), "waits": answer(missing=("x",) * 3), "lost": answer(missing=())}
-    rows["lost"].values, rows["lost"].verdict = (), "not computed"
-    figure, shown = parts.answered(rows, "title")
-    assert shown == {"done": [0.06, 0.03]}
-    assert texts(figure) == ["full: waits for\n3 of 6 runs", "not computed"]
-    assert [bars.lines[0].get_xdata()[0] for bars in figure.axes[0].containers] == [0.06, 0.03]
-    assert figure.axes[0].get_xlim()[1] == pytest.approx(1.1 * 0.07), "the interval is within"
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(names) == ["held-out speeches", "recent speeches"], "each once"
-    assert parts.answered({"waits": answer(missing=("x",))}, "title")[1] == {}, "nothing to show is no error"
+    rows = {"done": answer(), "waits": answer(missing=("x",) * 3)}
+    rows["waits"].verdict = "not run yet"
+    assert parts.table(rows).splitlines()[2:] == [
+        "| done | +0.060 ± 0.010 | +0.030 ± 0.010 | costs |",
+        "| waits |  |  | not run yet: 3 of 6 runs |",
+    ]
+
+
+def test_a_stair_says_how_far_each_change_goes():
+    figure, shown = parts.stair({"a": {1: 2.0, 2: 2.2}, "b": {1: 1.9}, "c": {1: 1.95}}, "title")
+    assert shown["a"].tolist() == [2.0, 2.2]
+    assert texts(figure) == ["−0.200", "+0.050"], "of the means"
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
+    low, high = figure.axes[0].get_xlim()
+    assert low < 1.9 < 2.2 < high
+
+
+def test_what_context_is_worth():
+    gained = parts.beyond(("p-spin", "transformer"))
+    values = ledger.results()["credit"].values
+    for name, key in (("p-spin", "p_spin"), ("transformer", "transformer")):
+        assert np.mean(list(gained[name].values())) == pytest.approx(values[key], abs=1e-6)
+    figure, shown = parts.gains(gained, "title", "label")
+    assert shown["p-spin"].tolist() == list(gained["p-spin"].values())
+    assert figure.axes[0].get_xlabel() == "label"
+
+
+def test_a_gap_within_living_bytes_is_that_of_the_answer():
+    row = {row.key: row for row in answers.answers("living")}["earns bytes"]
+    assert parts.living_gap("p-spin", "no-mlp", row.question.intervals) == row.values[0][0]
 
 
 def test_an_answer_is_told(capsys):
@@ -107,7 +127,7 @@ def test_keys_and_names_are_those_of_the_study():
     keys = {row.key for section in ("living", "steps") for row in answers.answers(section)}
     assert {*parts.STEPS, "earns bytes", "wakes bytes", "squashing bytes"} <= keys
     assert {"rounding bytes 1", "rounding bytes 2", "sigmoid bytes"} <= keys
-    for network in parts.MLPS.values():
+    for network in parts.STAIR.values():
         assert len(records.bits(*network)) == 3
 
 
@@ -115,16 +135,6 @@ def test_differences_are_those_of_the_verdicts():
     gap = parts.minus("p-spin", "k0-same-size")
     values = ledger.results()["recurrence"].values
     assert (gap.mean, gap.half_width) == pytest.approx((values["gap"], values["width"]))
-
-
-def test_inexact_gradients_and_where_they_end():
-    figure, shown = parts.inexact({"k1": "1 step", "k10": "10 steps"}, "title")
-    errors, bits = shown["1 step"]
-    assert errors.tolist() == parts.worst("k1")
-    assert bits.tolist() == list(records.bits("bytes-1", "k1").values())
-    assert min(errors) > max(shown["10 steps"][0])
-    low, high = figure.axes[0].get_ylim()
-    assert low < bits.min() < bits.max() < high
 
 
 def test_counting_reads_what_a_network_has_read(monkeypatch):

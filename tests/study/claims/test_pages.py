@@ -29,7 +29,7 @@ def templates(text: dict) -> list[str]:
     """Every string of a text of pages.json that is formatted."""
     cells = [cell for block in text.get("body", []) for row in ([[block]] if isinstance(block, str) else block)
              for cell in row]  # fmt: skip
-    return [*cells, *(text[key] for key in ("says", "measured") if key in text)]
+    return [*cells, *(text[key] for key in ("says", "measured", "short") if key in text)]
 
 
 @pytest.mark.parametrize("page", pages.PAGES)

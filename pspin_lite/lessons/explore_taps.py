@@ -86,43 +86,30 @@ def explored(measured: Measured) -> partial:
 
 @styled
 def draw_taps(measured: Measured, off: str, where: str) -> tuple[Figure, dict[str, object]]:
-    """Bits per byte with taps switched off, in all layers and in one; a large dot at the present choice."""
+    """What it costs to switch taps off, in all layers and in one; the choice in full colour, with its number."""
     figure = Figure(figsize=(7.4, 3.3), layout="constrained")
-    panel, names = figure.subplots(), list(OFF)
-    layers = places(measured)
-    for place in reversed(layers):
-        bits = [measured[name, place][0] for name in names]
+    panel, names, layers = figure.subplots(), list(OFF)[1:], places(measured)
+    intact, width = measured["nothing", layers[0]][0], 0.84 / len(layers)
+    for number, place in enumerate(layers):
         colour = {layers[0]: BLUE, layers[1]: ORANGE}.get(place, GREY)
-        panel.plot(range(len(names)), bits, "o-", color=colour, linewidth=1.6, markersize=4)
-        if place in layers[:2]:
-            panel.text(len(names) - 0.9, bits[-1], f"{place}" if place == layers[0] else f"{place} alone", color=colour)
-    rest = np.mean([measured[names[-1], place][0] for place in layers[2:]])
-    panel.text(len(names) - 0.9, rest - 0.02, "each other layer alone", color=GREY)
+        more = [measured[name, place][0] - intact for name in names]
+        at = [x + (number - (len(layers) - 1) / 2) * width for x in range(len(names))]
+        for name, x, height in zip(names, at, more, strict=True):
+            chosen = (name, place) == (off, where)
+            sides = [x - 0.45 * width, x + 0.45 * width]
+            panel.fill_between(sides, 0, height, color=colour, alpha=1 if chosen else 0.35, linewidth=0)
+            if chosen:
+                panel.text(x, height + 0.008, f"{height:+.3f}", ha="center", va="bottom", weight="bold", color=colour)
+    labels = {layers[0]: BLUE, f"{layers[1]} alone": ORANGE, "each other layer alone": GREY}
+    for number, (label, colour) in enumerate(labels.items()):
+        panel.text(0.02, 0.9 - 0.1 * number, label, transform=panel.transAxes, color=colour, weight="bold")
     found, text = measured[off, where]
-    panel.plot([names.index(off)], [found], "o", color=BLUE if where == layers[0] else ORANGE, markersize=11)
+    top = max(bits for bits, _ in measured.values()) - intact
     panel.set_xticks(range(len(names)), names)
-    panel.set(xlim=(-0.3, len(names) + 0.9), xlabel="taps switched off", ylabel="bits per byte")
+    panel.set(xlabel="taps switched off", ylabel="more bits per byte", ylim=(min(0, -0.02 * top), 1.16 * top))
+    panel.grid(axis="x", visible=False)
     panel.set_title(
         "Without its three predecessors a byte costs half a bit more", loc="left", fontsize=12, weight="bold"
     )
-    more = found - measured[names[0], where][0]
-    numbers = {"bits per byte": f"{found:.3f}", "more than intact": f"{more:.3f}", "it writes": Passage(text)}
+    numbers = {"bits per byte": f"{found:.3f}", "more than intact": f"{found - intact:.3f}", "it writes": Passage(text)}
     return figure, numbers
-
-
-@torch.no_grad()
-def fields(model: torch.nn.Module, bytes_: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """u and a of each layer's spins, (bytes, spins) each: what W_ext gives, without any recurrence."""
-    seen: list[torch.Tensor] = []
-    couplings = [part for name, part in model.named_modules() if name.endswith("w_ext")]
-    hooks = [part.register_forward_hook(lambda _, x, z: seen.append(z.flatten(0, -2))) for part in couplings]
-    model(bytes_[:, :-1])
-    for hook in hooks:
-        hook.remove()
-    return [tuple(z.chunk(2, -1)) for z in seen]
-
-
-def explained(y: torch.Tensor, x: torch.Tensor) -> float:
-    """The share of y's variance that a straight line in x accounts for, spin by spin, on average."""
-    x, y = x - x.mean(0), y - y.mean(0)
-    return ((x * y).sum(0) ** 2 / ((x**2).sum(0) * (y**2).sum(0)).clamp_min(1e-12)).mean().item()

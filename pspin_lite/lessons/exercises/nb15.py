@@ -64,6 +64,6 @@ def grade_reach(answer) -> None:
 
 EXERCISES = {
     "15.1": Exercise(grade_rule, rule, "A yes looks at both upper ends, a no at both lower ends; the rest is easy."),
-    "15.2": Exercise(grade_decode, decode, "Append x to its past; multiply by w and add up; drop the oldest row."),
-    "15.3": Exercise(grade_reach, reach, "A layer's input has already seen what the layer below it could see."),
+    "15.2": Exercise(grade_reach, reach, "A layer's input has already seen what the layer below it could see."),
+    "15.3": Exercise(grade_decode, decode, "Append x to its past; multiply by w and add up; drop the oldest row."),
 }

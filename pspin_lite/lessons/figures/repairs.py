@@ -7,16 +7,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
+from ... import costs as costing
+from ... import variants
+from ...study import networks, records
 from ...study.intervals import Difference
 from ...study.questions.question import Row
-from . import BLUE, CYCLE, GREEN, GREY, ORANGE, styled
+from . import BLUE, GREEN, GREY, ORANGE, RED, styled
 from .training import headline
 
 MARGIN = 0.02  # bits per byte, of the criterion
+PATH = {  # from the paper's network to the Transformer: group and network in the records
+    "p-Spin": ("living-bytes", "p-spin"),
+    "no recurrence": ("living-bytes", "tanh-sigmoid"),
+    "two spins": ("living-bytes", "tanh-tanh"),
+    "mended": ("repair-bytes", "mended"),
+    "Transformer": ("bytes-1", "transformer"),
+}
+BESIDE = {"SwiGLU": ("bytes-1", "swiglu"), "no MLP": ("living-bytes", "no-mlp")}
+COLOURS = {"mended": BLUE, "two spins": ORANGE, "SwiGLU": RED}  # of networks, in every figure; all others are grey
 
 
 def in_words(row: Row) -> str:
@@ -26,42 +39,55 @@ def in_words(row: Row) -> str:
     return f"{row.verdict}: {', '.join(gaps)}" if gaps else row.verdict
 
 
+def tuned(where: tuple[str, str]) -> str:
+    """What the short runs chose for a network, on one line."""
+    model = next(iter(records.seeds(*where).values()))["config"]["model"]
+    return f"rate {model['lr']:g}" + (f", weights × {model['gain']:g}" if model["gain"] != 1 else "")
+
+
 @styled
 def staircase(
     steps: Sequence[tuple[str, str, Mapping[int, float]]],
     beside: Mapping[str, float],
     title: str,
     half_widths: Sequence[float] = (),
+    yardsticks: Mapping[str, float] | None = None,
 ) -> tuple[Figure, dict[str, np.ndarray]]:
     """Networks, each a change away from the one above: (name, change, bits by seed), the last of which is the goal. A
-    bar is what the change is worth, half_widths are of its interval; beside: other networks, as lines at the bottom."""
-    figure = Figure(figsize=(7.4, 1.5 + 0.68 * len(steps)), layout="constrained")
+    bar is what the change is worth, half_widths are of its interval; beside: other networks, as lines at the bottom;
+    yardsticks: lines from top to bottom."""
+    figure = Figure(figsize=(7.4, 1.7 + 0.74 * len(steps)), layout="constrained")
     panel, shown = figure.subplots(), {}
     means = [float(np.mean(list(bits.values()))) for _, _, bits in steps]
     for row, (name, _, bits) in enumerate(steps):
         shown[name] = np.array(list(bits.values()))
         if row:
             change, last = means[row] - means[row - 1], row == len(steps) - 1
-            colour = GREY if last else GREEN if change < 0 else ORANGE
+            colour = GREY if last else GREEN if change < 0 else RED
             fill = dict(facecolor="white", hatch="///") if last else dict(facecolor=colour)
-            panel.barh(row, change, left=means[row - 1], height=0.42, alpha=0.55, edgecolor=colour, **fill)
-            panel.plot([means[row - 1]] * 2, [row - 1, row + 0.21], color=GREY, linewidth=1)
-            middle, align = ((means[row] + means[row - 1]) / 2, "center") if change < 0 else (means[row], "right")
+            panel.barh(row, change, left=means[row - 1], height=0.3, alpha=0.55, edgecolor=colour, **fill)
+            panel.plot([means[row - 1]] * 2, [row - 0.85, row + 0.15], color=GREY, linewidth=1)
             worth = f"{change:+.3f}".replace("-", "−")
             worth += f" ± {half_widths[row - 1]:.3f}" if half_widths else ""
             white = dict(facecolor="white", edgecolor="none", pad=0.5)
-            panel.text(middle, row - 0.3, worth, ha=align, va="bottom", fontsize=10.5, bbox=white)
-        panel.plot(shown[name], [row] * len(bits), "o", color=BLUE, markersize=5, zorder=3)
+            middle = (means[row] + means[row - 1]) / 2
+            panel.text(middle, row - 0.22, worth, ha="center", va="bottom", fontsize=10.5, bbox=white)
+        colour = COLOURS["mended"] if name == "mended" else GREY
+        panel.plot(shown[name], [row + (0.28 if row else 0)] * len(bits), "o", color=colour, markersize=5, zorder=3)
     panel.set_yticks(range(len(steps)), [f"{name}\n{change}" for name, change, _ in steps])
     for number, (name, value) in enumerate(sorted(beside.items(), key=lambda one: one[1])):
-        panel.axvline(value, 0, 0.13, color=GREY, linestyle="--", linewidth=1.1, zorder=0)
+        panel.axvline(value, 0, 0.12, color=GREY, linestyle="--", linewidth=1.1, zorder=0)
         panel.text(
             value + (0.003, -0.003)[number % 2],
-            len(steps) - 0.42,
+            len(steps) - 0.3,
             f"{name} {value:.3f}",
             **dict(color=GREY, ha=("left", "right")[number % 2], fontsize=10),
         )
-    panel.set(ylim=(len(steps) - 0.2, -0.6), xlabel="held-out bits per byte, a dot per seed")
+    for name, value in (yardsticks or {}).items():
+        panel.axvline(value, color=ORANGE, linestyle="--", linewidth=1.3, zorder=0)
+        panel.text(value + 0.003, -0.42, f"{name} {value:.2f}", color="#8A5F00", fontsize=10, va="center")
+    panel.set(ylim=(len(steps) - 0.1, -0.65), xlabel="held-out bits per byte, a dot per seed")
+    panel.margins(x=0.1)
     panel.grid(axis="y", visible=False)
     headline(figure, title)
     return figure, shown
@@ -69,17 +95,19 @@ def staircase(
 
 @styled
 def keys(
-    text: str, rows: Mapping[str, Sequence[float]], asked: Sequence[int], title: str
+    text: str, rows: Mapping[str, Sequence[float]], asked: Sequence[int]
 ) -> tuple[Figure, dict[str, dict[str, float]]]:
     """For each way to make keys, how strongly every byte of the text answers the query, and what the answers add up
-    to. asked: of how many bytes at the text's end each query is made. Arrays: row -> byte -> weight."""
+    to. asked: of how many bytes at the text's end each query is made. The title says what the last two rows read
+    loudest. Arrays: row -> byte -> weight."""
     figure = Figure(figsize=(7.4, 1.1 + 1.05 * len(rows)), layout="constrained")
     panel, sums = figure.subplots(), {}
     for row, ((label, weights), last) in enumerate(zip(rows.items(), asked, strict=True)):
         y = -1.5 * row
         panel.text(0, y + 0.62, label, fontsize=10.5, va="bottom")
         for i, (letter, weight) in enumerate(zip(text, weights, strict=True)):
-            shade = dict(facecolor=BLUE, alpha=min(1, 0.35 * weight)) if weight else dict(facecolor="white")
+            dark = min(1.0, 0.1 + 0.3 * weight) if weight > 0.005 else 0.0
+            shade = dict(facecolor=BLUE, alpha=dark) if dark else dict(facecolor="white")
             panel.add_patch(Rectangle((i, y - 0.4), 0.92, 0.9, linewidth=0, **shade))
             panel.add_patch(Rectangle((i, y - 0.4), 0.92, 0.9, fill=False, edgecolor=GREY, linewidth=0.8))
             shown = "␣" if letter == " " else letter
@@ -94,11 +122,27 @@ def keys(
         panel.text(len(text) + 0.4, y + 0.05, "reads", va="center", fontsize=11, color=BLUE)
         panel.text(len(text) + 2.0, y + 0.05, said, va="center", fontsize=11, color=BLUE)
     end = -1.5 * (len(rows) - 1) - 0.7
-    panel.text(0, end, "orange frame: the query; the darker, the better a byte's key fits it", va="top", fontsize=10)
+    panel.text(0, end, "orange frame: the query; the darker a byte, the louder it answers", va="top", fontsize=10)
     panel.set(xlim=(-0.1, len(text) + 4.6), ylim=(end - 0.45, 1.05))
     panel.axis("off")
-    headline(figure, title)
+    *_, plain, faded = map(loudest, sums.values())
+    same = "with decay too" if plain == faded else f"with decay {faded} is louder"
+    headline(figure, f"Two bytes as the key: “{text[-2:]}” finds {plain}; {same}")
     return figure, sums
+
+
+def loudest(sums: Mapping[str, float]) -> str:
+    """The byte that answers loudest, in quotes."""
+    return f"“{max(sums, key=sums.get)}”" if sums else "nothing"
+
+
+def told(sums: Mapping[str, Mapping[str, float]]) -> str:
+    """What every row of `keys` reads, in words."""
+    said = {
+        row: " and ".join(f"{letter} × {w:.2g}" for letter, w in read.items()) or "nothing"
+        for row, read in sums.items()
+    }
+    return "; ".join(f"{row}: {read}" for row, read in said.items())
 
 
 @styled
@@ -116,8 +160,8 @@ def recall(
     most = max(map(len, accuracy.values()))
     for name, share in guesses.items():
         panel.axhline(100 * share, color=ORANGE, linestyle="--", linewidth=1)
-        panel.text(1.4 * most, 100 * share + 0.6, name, color=ORANGE, ha="right", va="bottom", fontsize=9)
-    panel.set(xlim=(0, 1.41 * most), ylim=(0, 104), xlabel="training steps", ylabel="right answers, %")
+        panel.text(1.33 * most, 100 * share + 0.6, name, color="#8A5F00", ha="right", va="bottom", fontsize=9)
+    panel.set(xlim=(0, 1.34 * most), ylim=(0, 104), xlabel="training steps", ylabel="right answers, %")
     panel.set_xticks(range(0, most + 1, 100))
     headline(figure, title)
     return figure, shown
@@ -134,7 +178,7 @@ def costs(
         zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True)
     ):
         shown[label] = np.array(list(values.values()))
-        colours = [ORANGE if name == "mended" else GREY for name in values]
+        colours = [COLOURS["mended"] if name == "mended" else GREY for name in values]
         panel.barh(range(len(values)), shown[label], color=colours, height=0.6, alpha=0.85)
         for row, value in enumerate(shown[label]):
             panel.text(value + 0.03 * max(shown[label]), row, f"{value:{digits[number]}}", va="center", fontsize=10)
@@ -156,7 +200,10 @@ def gaps(rows: Mapping[str, Sequence[Difference]], title: str) -> tuple[Figure, 
     panel.axvline(0, color=GREY, linewidth=1)
     panel.text(-0.047, -0.72, "a match", color=GREEN, va="center", fontsize=10.5)
     for row, (name, splits) in enumerate(rows.items()):
-        shown[name], colour = np.array([(one.mean, one.half_width) for one in splits]), GREY if row else BLUE
+        shown[name], colour = (
+            np.array([(one.mean, one.half_width) for one in splits]),
+            COLOURS.get(name.partition(",")[0], GREY),
+        )
         for (mean, half), shift, face in zip(shown[name], (-0.15, 0.15), (colour, "white"), strict=False):
             panel.errorbar(
                 mean, row + shift, xerr=half, fmt="o", color=colour, markerfacecolor=face, capsize=3, markersize=6
@@ -174,32 +221,74 @@ def gaps(rows: Mapping[str, Sequence[Difference]], title: str) -> tuple[Figure, 
 
 @styled
 def behind(
-    lengths: Sequence[int], bits: Mapping[str, np.ndarray], goal: np.ndarray, title: str
+    lengths: Sequence[int],
+    bits: Mapping[str, np.ndarray],
+    goal: np.ndarray,
+    title: str,
+    stretches: Sequence[tuple[int, int]] = (),
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Bits per byte above the goal when all may see the last 1, 2, 4, ... bytes. bits and goal: [seeds, lengths]; a
-    band from the lowest to the highest seed."""
-    figure = Figure(figsize=(7.4, 4.0), layout="constrained")
+    """Bits per byte above the goal when all may see the last 1, 2, 4, ... bytes. bits and goal: [seeds, lengths]. The
+    first network has a thin line per seed, and in each stretch what it loses there."""
+    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     panel, shown = figure.subplots(), {}
-    colours = (ORANGE, CYCLE[5], BLUE, GREY)
     places = np.arange(len(lengths))
-    for (name, values), colour in zip(bits.items(), colours, strict=False):
-        apart = values - goal
+    for number, (name, values) in enumerate(bits.items()):
+        apart, colour = values - goal, COLOURS.get(name, GREY)
         shown[name] = apart.mean(0)
-        panel.plot(places, shown[name], "o-", color=colour, linewidth=2)
-        panel.fill_between(places, apart.min(0), apart.max(0), color=colour, alpha=0.15, linewidth=0)
+        style = dict(linewidth=2.4, marker="o") if number == 0 else dict(linewidth=1.5, linestyle="--")
+        panel.plot(places, shown[name], color=colour, zorder=3, **style)
+        if number == 0:
+            panel.plot(places, apart.T, color=colour, linewidth=0.8, alpha=0.6)
     least = 0.017  # between two names, in bits
     ends = [*np.sort([values[-1] for values in shown.values()]), 0.0]
-    for name, colour in zip([*shown, "Transformer"], (*colours[: len(shown)], GREY), strict=True):
+    for name in [*shown, "Transformer"]:
         end = shown[name][-1] if name in shown else 0.0
         close = [other for other in ends if 0 < abs(other - end) < least]
         shift = np.sign(end - close[0]) * (least - abs(end - close[0])) / 2 if close else 0.0
-        panel.text(places[-1] + 0.12, end + shift, name, color=colour, va="center" if name in shown else "bottom")
+        where = dict(color=COLOURS.get(name, GREY), va="center" if name in shown else "bottom")
+        panel.text(places[-1] + 0.12, end + shift, name, **where)
     panel.axhline(0, color=GREY, linewidth=1)
+    first, values = next(iter(shown.items()))
+    for number, (start, end) in enumerate(stretches):
+        left, right = lengths.index(start), lengths.index(end)
+        lost = f"loses {values[right] - values[left]:.3f}"
+        panel.axvspan(left, right, color=COLOURS.get(first, GREY), alpha=(0.14, 0.06)[number % 2], linewidth=0)
+        where = dict(ha="center", va="bottom", fontsize=10.5, color=COLOURS.get(first, GREY))
+        panel.text((left + right) / 2, 0.03, f"{first}\n{lost}", transform=panel.get_xaxis_transform(), **where)
     panel.set_xticks(places, [str(n) for n in lengths])
-    panel.set(ylabel="bits per byte above\nthe Transformer", xlim=(-0.2, places[-1] + 1.9))
-    panel.set_xlabel("bytes of context; bands: from the lowest to the highest of the paired seeds")
+    panel.set(ylabel="bits per byte above\nthe Transformer", xlim=(-0.2, places[-1] + 1.7))
+    panel.set_xlabel(f"bytes of context; thin: {first}, seed by seed")
     headline(figure, title)
     return figure, shown
+
+
+def expenses(names: Sequence[str]) -> tuple[dict[str, dict[str, float]], dict[str, tuple[float, float]]]:
+    """What networks of PATH cost: measure -> name -> value, for `costs`. And the ternary share of parameters and of
+    stored bytes by name."""
+    flops, stored, carried, ternary = {}, {}, {}, {}
+    for name in names:
+        cfg = networks.arm(*PATH[name]).cfg
+        footprint = costing.footprint(cfg)
+        record = records.read("/".join([*PATH[name], "seed-1"]))["summary"]
+        flops[name], stored[name] = record["flops_a_step"] / cfg.context / 1e6, footprint.mb
+        state = variants.build(cfg).prefill(torch.zeros(1, 128, dtype=torch.long))[1]
+        carried[name] = count(state) / 1000
+        rows = {row.name: row.params * row.bits for row in footprint.rows}
+        bits = rows.get("ternary MLP", 0)
+        ternary[name] = bits / 2 / footprint.params, bits / sum(rows.values())
+    panels = {
+        "million operations\nper byte, training": flops,
+        "MiB as stored": stored,
+        "thousand numbers carried\nafter 128 bytes": carried,
+    }
+    return panels, ternary
+
+
+def count(state: object) -> int:
+    """How many numbers a state has, however it is nested."""
+    if isinstance(state, torch.Tensor):
+        return state.numel()
+    return sum(map(count, state)) if state is not None else 0
 
 
 PLANNED = {  # key of an answer -> what is tried, and why

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from matplotlib.colors import to_hex
 
 from pspin_lite.lessons.figures import repairs as draw
 from pspin_lite.study.intervals import Difference
@@ -26,12 +28,12 @@ def test_a_staircase_goes_from_network_to_network():
         ("second", "worse", {1: 2.3, 2: 2.3}),
         ("goal", "", {1: 1.8}),
     ]
-    figure, shown = draw.staircase(steps, {"beside": 1.9, "above": 2.4}, "a title")
+    figure, shown = draw.staircase(steps, {"beside": 1.9, "above": 2.4}, "a title", yardsticks={"counting": 1.7})
     panel = figure.axes[0]
     assert [bar.get_width() for bar in panel.patches] == pytest.approx([0.2, -0.5])
     assert [bar.get_x() for bar in panel.patches] == pytest.approx([2.1, 2.3])
     texts = [text.get_text() for text in panel.texts]
-    assert texts == ["+0.200", "−0.500", "beside 1.900", "above 2.400"]
+    assert texts == ["+0.200", "−0.500", "beside 1.900", "above 2.400", "counting 1.70"]
     assert [text.get_text() for text in panel.get_yticklabels()] == ["first\nas it is", "second\nworse", "goal\n"]
     assert shown["first"].tolist() == [2.0, 2.2]
     assert figure.get_suptitle() == "a title"
@@ -44,8 +46,10 @@ def test_a_staircase_says_how_sure_it_is():
 
 
 def test_keys_add_up_what_the_bytes_answer():
-    figure, sums = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 1]}, [1, 2], "t")
+    figure, sums = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 1]}, [1, 2])
     assert sums == {"one": {"a": 3.0}, "two": {" ": 1.0}}
+    assert draw.told(sums | {"three": {}}) == "one: a × 3; two:   × 1; three: nothing"
+    assert figure.get_suptitle() == "Two bytes as the key: “a ” finds “a”; with decay “ ” is louder"
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts[:7] == ["one", "a", "b", "a", "␣", "reads", "'a' × 3"]
     framed = [(p.get_x(), p.get_width()) for p in figure.axes[0].patches if p.get_linewidth() > 2]
@@ -91,6 +95,40 @@ def test_gaps_have_their_intervals():
 
 
 def test_behind_is_the_distance_to_the_goal():
-    bits = {"one": np.array([[2.0, 1.5], [2.2, 1.7]])}
-    _, shown = draw.behind([1, 8], bits, np.array([[2.0, 1.0], [2.0, 1.0]]), "t")
-    assert shown["one"].tolist() == pytest.approx([0.1, 0.6])
+    bits = {"mended": np.array([[2.0, 1.5], [2.2, 1.7]]), "other": np.array([[2.5, 2.5], [2.5, 2.5]])}
+    figure, shown = draw.behind([1, 8], bits, np.array([[2.0, 1.0], [2.0, 1.0]]), "t", [(1, 8)])
+    assert shown["mended"].tolist() == pytest.approx([0.1, 0.6])
+    panel = figure.axes[0]
+    assert [line.get_ydata().tolist() for line in panel.lines[1:3]] == [[0.0, 0.5], pytest.approx([0.2, 0.7])]
+    assert "mended\nloses 0.500" in [text.get_text() for text in panel.texts]
+
+
+def test_a_network_has_one_colour():
+    sizes = {"p-Spin": 2.0, "mended": 1.5}
+    costs, _ = draw.costs({"size": sizes, "time": sizes}, (".2f", ".2f"), "t")
+    behind, _ = draw.behind([1, 8], {"mended": np.ones((2, 2))}, np.zeros((2, 2)), "t")
+    gaps, _ = draw.gaps({"mended": [Difference(0.1, 0.02, 3)] * 2}, "t")
+    steps = [("mended", "", {1: 2.0}), ("goal", "", {1: 1.8})]
+    colours = [costs.axes[0].patches[1].get_facecolor(), behind.axes[0].lines[0].get_color()]
+    colours += [gaps.axes[0].lines[1].get_color(), draw.staircase(steps, {}, "t")[0].axes[0].lines[0].get_color()]
+    assert {to_hex(colour).upper() for colour in colours} == {draw.COLOURS["mended"]}
+
+
+def test_what_was_tuned_is_in_the_records():
+    assert draw.tuned(draw.PATH["p-Spin"]) == "rate 0.0016, weights × 2"
+    assert draw.tuned(draw.PATH["two spins"]) == "rate 0.0008"
+
+
+def test_expenses_are_those_of_the_networks():
+    panels, ternary = draw.expenses(["p-Spin", "Transformer"])
+    assert [list(values) for values in panels.values()] == [["p-Spin", "Transformer"]] * 3
+    flops, stored, carried = panels.values()
+    assert flops["p-Spin"] > flops["Transformer"]
+    assert stored["p-Spin"] < stored["Transformer"]
+    assert carried["p-Spin"] == pytest.approx(16.384)
+    assert ternary["Transformer"] == (0, 0)
+    assert 0 < ternary["p-Spin"][1] < ternary["p-Spin"][0] < 1
+
+
+def test_a_state_is_counted_however_it_is_nested():
+    assert draw.count([None, (torch.zeros(2, 3), [torch.zeros(4)])]) == 10

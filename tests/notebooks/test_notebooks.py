@@ -262,8 +262,7 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
         "18",
         "0.05",
     },  # the batch size and its root; of its widget (tests/lessons/figures/
-    ("11", 4): {"1.49", "1.52"},  # of its figure, over arithmetic
-    ("11", 5): {"0.02"},
+    ("11", 5): {"0.02", "0.127"},  # and of exercise 11.2, a difference of two points of its figure
     ("11", 6): {"0.02"},
     ("11", 7): {"1.76"},  # what counts reach in notebook 12
     ("12", 0): {"1.76", "1.8", "2.0"},
@@ -286,6 +285,7 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
 }
 SOURCES: dict[tuple[str, int], list[str | int]] = {  # of numbers that a section takes from elsewhere: claims of the
     # ledger, and other sections
+    ("11", 3): [1],
     ("11", 5): [2, "eight-times-untuned"],
     ("11", 7): [2, 6],
     ("12", 5): [2, 4],

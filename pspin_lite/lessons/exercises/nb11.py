@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch.nn import functional as F
-
 from . import Exercise, expect
 
 
@@ -28,6 +25,27 @@ def grade_overtaken(answer) -> None:
     assert answer([100, 200], [3.0, 2.0], 1.0) == math.inf, "a curve that never gets there: expected math.inf"
     expect("there from the first point on", answer([100, 200], [3.0, 2.0], 3.5), 100, 1e-4)
     expect("the first time, though the curve rises again", answer([1, 4, 16, 64], [3.0, 1.0, 3.0, 1.0], 2.0), 2, 1e-4)
+
+
+def best_gap(ours: dict[float, float], theirs: dict[float, float]) -> tuple[float, bool]:
+    """The best of each; the search was wide enough if neither lies at an end of the rates that were tried."""
+    best = [min(ends, key=ends.get) for ends in (ours, theirs)]
+    inside = [min(ends) < rate < max(ends) for ends, rate in zip((ours, theirs), best, strict=True)]
+    return ours[best[0]] - theirs[best[1]], all(inside)
+
+
+def grade_best_gap(answer) -> None:
+    def judged(what: str, ours: dict, theirs: dict, gap: float, wide: bool) -> None:
+        said = answer(dict(ours), dict(theirs))
+        assert isinstance(said, tuple), f"expected a pair (gap, wide enough), got {said!r}"
+        expect(f"{what}: the gap", said[0], gap, 1e-6)
+        assert bool(said[1]) is wide, f"{what}: wide enough is {wide}, got {said[1]!r}"
+
+    valley = {0.1: 3.0, 0.2: 2.0, 0.4: 2.5}
+    judged("both best at the same rate", valley, {0.1: 3.0, 0.2: 2.5, 0.4: 2.6}, -0.5, True)
+    judged("each best at a rate of its own", valley, {0.1: 1.0, 0.2: 0.5, 0.4: 0.25, 0.8: 1.0}, 1.75, True)
+    judged("theirs best at the highest rate", valley, {0.1: 3.0, 0.2: 2.5, 0.4: 2.0}, 0.0, False)
+    judged("ours best at the lowest rate", {0.4: 2.5, 0.1: 1.0, 0.2: 2.0}, valley, -1.0, False)
 
 
 def verdict(intervals: list[tuple[float, float]], margin: float) -> str:
@@ -52,23 +70,6 @@ def grade_verdict(answer) -> None:
     judged("another margin", [(0.001, 0.01), (0.002, 0.015)], "undecided", 0.005)
 
 
-def attend_once(q, k, v):
-    """Softmax of the scores over all keys, then the mean of the values with those weights."""
-    return torch.softmax(k @ q / q.shape[-1] ** 0.5, 0) @ v
-
-
-def grade_once(answer) -> None:
-    one = torch.tensor([[2.0, 3.0]])
-    expect("a single token attends to itself", answer(torch.tensor([1.0, 0]), one, one), one[0])
-    generator = torch.Generator().manual_seed(1)
-    for t, d in ((2, 2), (7, 16)):
-        q, k, v = torch.randn(3, t, d, generator=generator)
-        whole = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
-        expect(f"the last of {t} tokens, width {d}", answer(q[-1], k, v), whole[-1], 1e-4)
-    large = torch.tensor([[100.0, 0], [0, 100.0]])
-    expect("large scores", answer(torch.tensor([100.0, 0]), large, torch.eye(2)), torch.tensor([1.0, 0]))
-
-
 EXERCISES = {
     "11.1": Exercise(
         grade_overtaken,
@@ -77,13 +78,13 @@ EXERCISES = {
         "ratio of the two sequences, says how far to go.",
     ),
     "11.2": Exercise(
+        grade_best_gap,
+        best_gap,
+        "min(ends, key=ends.get) is the rate with the lowest loss; min(ends) and max(ends) are the rates at both ends.",
+    ),
+    "11.3": Exercise(
         grade_verdict,
         verdict,
         "all(...) over the upper ends answers the first question, all(...) over the lower ends the second.",
-    ),
-    "11.3": Exercise(
-        grade_once,
-        attend_once,
-        "Scores are k @ q over the root of d; torch.softmax(scores, 0) are the weights; no mask is needed.",
     ),
 }

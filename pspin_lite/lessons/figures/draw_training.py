@@ -1,7 +1,7 @@
-"""Drawings of notebooks 10, 11 and 14: a training step and what it keeps, rotated queries and keys, what is carried
-from token to token, three ways through a text. Each returns the figure and the numbers it shows.
+"""Drawings of notebooks 10, 11 and 14: a training step and what it keeps, rotated queries and keys, three ways
+through a text. Each returns the figure and the numbers it shows.
 
-Colours beside those of diagram.py: PURPLE is what stays from step to step (or from token to token).
+Colours beside those of diagram.py: PURPLE is what stays from step to step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...training import recipe
 from . import diagram as d
 from .style import GREY, ORANGE, SKY, styled
 
-MIB, KIB = 2**20, 2**10
+MIB = 2**20
 
 
 @styled
@@ -75,49 +75,6 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
     d.label(axes, left + width / 2, bottom - 3.6, "step", size=9.5)
     d.label(axes, left - 1, bottom + 0.43 * tall, "learning\nrate", size=9.5, ha="right", va="center")
     return figure, mib | {"rates": rates}
-
-
-def _tiles(axes, x: float, y: float, count: int, columns: int, size: float, colours: Sequence[str]) -> None:
-    """`count` squares in rows from the upper left corner (x, y), each in stripes of the colours."""
-    for i in range(count):
-        left, top = x + (i % columns) * size, y - (i // columns + 1) * size
-        for part, colour in enumerate(colours):
-            wide = size / len(colours)
-            face = d.tint(colour, 0.6)
-            axes.add_patch(Rectangle((left + part * wide, top), wide, size, fc=face, ec="white", lw=0.5))
-
-
-def _columns(count: int) -> int:
-    """Of a neat rectangle: the root of a square number, else the next power of two."""
-    root = count**0.5
-    return round(root) if root == round(root) else 2 ** int(np.ceil(np.log2(root)))
-
-
-@styled
-def carried(state: int, token: int, lengths: Sequence[int], size: float = 1.15) -> tuple[Figure, dict]:
-    """What must be kept to write the next token, in tiles as large as what one token adds to the Transformer's cache.
-    state, token: numbers of float32 in the state, and per token in the cache."""
-    kib = {"state": 4 * state / KIB, "token": 4 * token / KIB}
-    tiles, cross = round(state / token), state / token
-    figure, axes = d.canvas(5.2, 4.3, f"After {cross:.0f} tokens, the cache outgrows the state")
-    x, shown = 1.5, {}
-    d.label(axes, 1.5, 37.7, "p-Spin: its state", size=11, ha="left", weight="bold")
-    d.label(axes, 1.5, 24.7, "Transformer: keys and values", size=11, ha="left", weight="bold")
-    for T in lengths:
-        columns = _columns(T)
-        for y in (35, 22):
-            d.label(axes, x, y, f"{T} token{'s' if T > 1 else ''}", GREY, ha="left")
-        _tiles(axes, x, 33.4, tiles, _columns(tiles), size, [d.STATE])
-        d.label(axes, x, 28.4, f"{kib['state']:g} KiB", ha="left")
-        _tiles(axes, x, 20.4, T, columns, size, [d.KEY, d.VALUE])
-        shown[T] = T * kib["token"]
-        d.label(axes, x, 20.4 - -(-T // columns) * size - 1.4, f"{shown[T]:g} KiB", ha="left")
-        x += max(9.9, columns * size + 2.2)
-    note = (
-        f"A tile is {kib['token']:g} KiB, what one token adds to the cache:\nhalf keys (orange), half values (green)."
-    )
-    d.label(axes, 1.5, 2.8, note, GREY, ha="left")
-    return figure, kib | {"cache": shown, "tiles": tiles, "cross": cross}
 
 
 @styled

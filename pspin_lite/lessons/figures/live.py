@@ -53,6 +53,7 @@ class Panel:
     yticks: tuple[float, ...]
     yticklabels: tuple[str, ...] | None = None
     legend: tuple[tuple[str, str, str], ...] = ()  # (mark, text, colour); a mark is one of MARKS
+    xticklabels: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -155,7 +156,8 @@ def _axes(size, panels) -> tuple[Figure, list]:
     axes_of_panels = []
     for p in panels:
         axes = figure.add_axes(p.place)
-        axes.set(xlabel=p.xlabel, xlim=p.xlim, ylim=p.ylim, xticks=p.xticks)
+        axes.set(xlabel=p.xlabel, xlim=p.xlim, ylim=p.ylim)
+        axes.set_xticks(p.xticks, p.xticklabels)
         axes.set_yticks(p.yticks, p.yticklabels)
         axes.set_ylabel(p.ylabel, labelpad=4)
         axes.set_title(p.title, fontsize=11)

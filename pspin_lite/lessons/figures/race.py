@@ -1,5 +1,5 @@
 """Figures of notebook 11 on top of study.py's: two networks at two batch sizes, how much text one takes to catch up
-with the other, and their difference."""
+with the other, what a learning rate is worth, and their difference."""
 
 from __future__ import annotations
 
@@ -92,11 +92,33 @@ def levels(pairs: Sequence[tuple[Network, Network]], rates: Sequence[float]) -> 
     return rows
 
 
-def leads(pair: tuple[Network, Network], rates: Sequence[float]) -> list[float]:
-    """How far the first network is below the second at the end of short runs, at each rate and on each set."""
-    return [
-        short_end(pair[1], rate, split) - short_end(pair[0], rate, split) for split in records.SPLITS for rate in rates
-    ]
+def level_rows(pairs: Sequence[tuple[Network, Network]], rates: Sequence[float]) -> list[list[str]]:
+    """`levels` as a table with a head; full runs have the last of the rates. Beneath, how far the last row is below the
+    first one, for each network."""
+    differ = [*[i for n in range(len(pairs)) for i in (False, False, True)], True]
+    head = [text for a, _ in pairs for text in (f"batch {a[0].rpartition('-')[2]}: p-Spin", "Transformer", "gap")]
+    found = levels(pairs, rates)
+    names = [*(f"short, {rate:g}" for rate in rates), f"**full, {rates[-1]:g}**"]
+    rows = [["bits per byte", *head, "gap on the diagonal"]]
+    for name, row in zip(names, found, strict=True):
+        rows.append([name, *(f"{x:+.3f}" if gap else f"{x:.3f}" for x, gap in zip(row, differ, strict=True))])
+    better = zip(found[0], found[-1], differ, strict=True)
+    return [*rows, ["better by, first to last", *("" if gap else f"{a - b:.3f}" for a, b, gap in better)]]
+
+
+def factor_rows(pairs: Sequence[tuple[Network, Network]]) -> list[list[str]]:
+    """How many times the text the second of each pair takes to get as far as the first, as a table with a head."""
+    rows = [["batch 1", "batch 64", "both at full rate: times the text", "from the end of batch 1: times"]]
+    rows[0] += ["by seed", "sequences", "steps"]
+    for one, other in pairs:
+        (small,), (large,) = (list(runs_of(network).values())[:1] for network in (one, other))
+        read = records.axis(small, np.array(small["config"]["model"]["steps"]), "sequences")
+        sequences, by_seed = overtaken(one, other), factors_by_seed(one, other)
+        row = [display_name(name) for _, name in (one, other)]
+        row += [f"{plateau_factor(one, other):.1f}", f"{sequences / read:.1f}"]
+        row += [f"{min(by_seed):.1f} to {max(by_seed):.1f}", f"{sequences:,.0f}"]
+        rows.append([*row, f"{sequences / large['config']['model']['batch']:.0f}"])
+    return rows
 
 
 def signed(gap: Difference) -> str:
@@ -146,7 +168,8 @@ def square(
     alphabet: str, title: str, diagonal: str, notes: Sequence[str] = ("",) * 4, empty: bool = False
 ) -> tuple[Figure, dict]:
     """Where two networks end with two recipes, on held-out speeches, and the differences along the sides and along the
-    diagonal. notes: what to write into each box, row by row. empty: only the paper's two corners and the diagonal.
+    diagonal. diagonal: what to write there, with {} for the difference. notes: what to write into each box, row by row.
+    empty: only the paper's two corners and the diagonal.
     -> (network, batch) -> bits per byte"""
     figure, axes = d.canvas(5.2, 4.3, title)
     label = "bits per byte on held-out speeches: lower is better\n"
@@ -171,6 +194,9 @@ def square(
         d.label(axes, middle, y + 2.6, f"{abs(gain):.3f}\n{'better' if gain > 0 else 'worse'}", size=10.5)
     white = dict(fc="white", ec="none", pad=1.5)
     between = (low["p-spin"] + low["transformer"] + high) / 2
+    d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
+    across = difference(((f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")), records.SPLIT)
+    d.label(axes, middle, between, diagonal.format(signed(across)), d.BACKWARD, bbox=white)
     for batch, x in left.items():
         d.label(axes, x + wide / 2, 30.4, RECIPES[batch])
         if empty:
@@ -178,9 +204,6 @@ def square(
         d.line(axes, [x + wide / 2] * 2, [low["transformer"] + high, low["p-spin"]])
         gap = difference(tuple((f"{alphabet}-{batch}", name) for name in BOTH), records.SPLIT)
         d.label(axes, x + wide / 2, between, signed(gap), bbox=white)
-    d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
-    across = difference(((f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")), records.SPLIT)
-    d.label(axes, middle, between, f"{diagonal}\n{signed(across)}", d.BACKWARD, bbox=white)
     return figure, ends
 
 
@@ -206,7 +229,7 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
         panel.annotate("", (place, small[-1]), (x[-1], small[-1]), arrowprops=how | dict(color=d.BACKWARD), zorder=5)
         panel.annotate("", (early, level), (ring, level), arrowprops=how | dict(color=d.INK), zorder=5)
         panel.plot(ring, level, "o", mfc="white", mec=colour, ms=7, mew=1.6, zorder=6)
-        text = f"{place / x[-1]:.1f} times, after\nbatch 1 has cooled down"
+        text = f"{place / x[-1]:.1f} times, from\nthe cooled-down end"
         panel.text(0.9 * place, small[-1] - 0.04, text, color=d.BACKWARD, ha="right", va="top")
         text = f"{early / ring:.1f} times, both\nat full rate"
         panel.text(1.1 * early, level + 0.03, text, color=d.INK, ha="left", va="bottom")
@@ -224,6 +247,31 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
     title = "To get as far, batch 64 needs three to four\ntimes the text of batch 1"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, curves
+
+
+@styled
+def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[str, int], dict[float, float]]]:
+    """Where short runs end over the learning rate they had, a panel per batch size; rings at the chosen rate.
+    -> (network, batch) -> learning rate -> bits per byte on held-out speeches"""
+    figure, ends = Figure(figsize=(5.2, 3.9), layout="constrained"), {}
+    for panel, batch in zip(figure.subplots(1, 2, sharey=True), RECIPES, strict=True):
+        for name in BOTH:
+            network, colour = (f"{alphabet}-{batch}", name), study.OF_ARMS[name]["color"]
+            ends[name, batch] = {rate: short_end(network, rate) for rate in records.rates(*network)}
+            curve = ends[name, batch]
+            panel.plot(list(curve), list(curve.values()), "o-", color=colour, lw=2, ms=4, label=display_name(name))
+            panel.plot(chosen, curve[chosen], "o", mfc="white", mec=colour, ms=8, mew=1.8, zorder=4)
+        panel.set_xscale("log")
+        every = list(ends[BOTH[0], batch])
+        panel.set_xticks(every[::2], [f"{rate:g}" for rate in every[::2]])
+        panel.set_xticks([], minor=True)
+        steps = next(iter(records.tries(f"{alphabet}-{batch}", BOTH[0]).values()))["config"]["model"]["steps"]
+        panel.set_title(f"batch {batch}, {steps:,} steps", **TITLE)
+    figure.axes[0].set_ylabel("bits per byte, held-out")
+    figure.axes[1].legend(loc="upper right")
+    figure.supxlabel(f"learning rate (logarithmic); ○ the rate chosen, {chosen:g}", fontsize=11)
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
+    return figure, ends
 
 
 @styled

@@ -15,7 +15,8 @@ from .style import BLUE, GREY, RED
 CURVATURES = np.geomspace(0.003, 1, 60)
 NOISE = 0.3
 RATE, RUN = 0.1, 1000  # the rate that is best for batch 1 in a run of so many sequences
-WIDE, FLOOR = 32, 0.05  # of the panel: batch 1's runs, and the lowest loss
+NARROW, WIDE = 0.01, 32  # of the panel: batch 1's runs
+FLOOR, CEILING = 0.015, 2.0  # its losses: none is lower, and what is higher leaves it
 CAP = 10.0  # a loss beyond it has diverged
 
 
@@ -47,28 +48,31 @@ def valley(batch: int, rate: int) -> tuple[LiveFigure, dict[str, str]]:
     title = f"Batch {batch}, rate × {rate}: " + {"diverges": "it diverges", "never": "it never gets as low"}.get(
         said, f"{said} the text"
     )
-    heights = (0.05, 0.1, 0.2, 0.5, 1.0)
+    heights, places = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0), (0.01, 0.1, 1, 10)
     panel = Panel(
         (0.15, 0.28, 0.8, 0.6),
         title,
-        "text read (batch 1's run = 1)",
+        "text read (batch 1's run = 1; logarithmic)",
         "loss (logarithmic)",
-        (0, WIDE),
-        (np.log10(FLOOR), 0.0),
-        (1, 8, 16, 24, 32),
+        (np.log10(NARROW), np.log10(WIDE)),
+        (np.log10(FLOOR), np.log10(CEILING)),
+        tuple(np.log10(places)),
         tuple(np.log10(heights)),
         tuple(f"{one:g}" for one in heights),
         (("━", "batch 1, rate × 1", GREY), ("━", "the batch and rate chosen", BLUE)),
+        tuple(f"{one:g}" for one in places),
     )
     figure = LiveFigure((5.2, 3.2), (panel,))
     for size, eta, runs, colour in ((1, RATE, 1, GREY), (batch, rate * RATE, WIDE, BLUE)):
-        places = np.unique(np.geomspace(1, runs * RUN / size, 60).round())
-        losses = descent(size, eta, np.r_[0, places])
-        figure.add_line(0, np.r_[0, places] * size / RUN, np.log10(losses), colour, width=1.8)
+        steps_taken = np.unique(np.geomspace(max(1, NARROW * RUN / size), runs * RUN / size, 60).round())
+        losses = descent(size, eta, steps_taken)
+        until = int(np.argmax(losses > CEILING)) + 1 if (losses > CEILING).any() else len(losses)
+        x, y = steps_taken[:until] * size / RUN, np.minimum(losses[:until], CEILING)
+        figure.add_line(0, np.log10(x), np.log10(y), colour, width=1.8)
     level = [np.log10(end)] * 2
-    figure.add_line(0, [0, WIDE], level, GREY, width=0.8, dashes=True)
+    figure.add_line(0, np.log10([NARROW, WIDE]), level, GREY, width=0.8, dashes=True)
     if needed <= WIDE:
-        figure.add_line(0, [1, needed], level, RED, width=2.6)
-        figure.add_line(0, [needed], level[:1], RED, width=0, dot=4)
-    figure.add_line(0, [1], level[:1], GREY, width=0, dot=4)
+        figure.add_line(0, np.log10([1, needed]), level, RED, width=2.6)
+        figure.add_line(0, np.log10([needed]), level[:1], RED, width=0, dot=4)
+    figure.add_line(0, [0], level[:1], GREY, width=0, dot=4)
     return figure, {"text for the same loss": said, "steps for the same loss": steps}

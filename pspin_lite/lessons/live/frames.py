@@ -68,6 +68,8 @@ def _number(value: object) -> object:
 def axes_of(panel: Panel, wide: float, **more: object) -> Mark:
     texts = dict(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel, yticklabels=panel.yticklabels)
     numbers = dict(xlim=panel.xlim, ylim=panel.ylim, xticks=panel.xticks, yticks=panel.yticks)
+    if panel.xticklabels:
+        texts["xticklabels"] = panel.xticklabels
     named = [dict(zip(("mark", "text", "colour"), entry, strict=True)) for entry in panel.legend]
     return texts | numbers | dict(wide=round(wide)) | (dict(legend=named) if named else {}) | more
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import pspin_lite as ps
-from pspin_lite.lessons.figures import diagram
 from pspin_lite.lessons.figures import draw_training as draw
 
 
@@ -24,18 +23,6 @@ def test_a_step_keeps_what_the_costs_say():
     assert shown["rates"][[0, 499, 6999]] == pytest.approx([cfg.lr / 500, cfg.lr, cfg.lr])
     assert shown["rates"][-1] == pytest.approx(0.1 * cfg.lr)
     assert {"warm-up", "plateau", "cosine", "500 steps", "6,500 steps", "1,000 steps"} <= set(texts(figure))
-
-
-def test_tiles_count_what_is_carried():
-    figure, shown = draw.carried(state=512, token=128, lengths=[1, 4, 8])
-    assert (shown["state"], shown["token"], shown["cross"], shown["tiles"]) == (2, 0.5, 4, 4)
-    assert shown["cache"] == {1: 0.5, 4: 2, 8: 4}
-    faces = [patch.get_facecolor()[:3] for patch in figure.axes[0].patches]
-    of_state, of_key = (diagram.tint(colour, 0.6) for colour in (diagram.STATE, diagram.KEY))
-    assert sum(face == pytest.approx(of_state) for face in faces) == 3 * 4, "the state, three times"
-    assert sum(face == pytest.approx(of_key) for face in faces) == 1 + 4 + 8
-    assert {"0.5 KiB", "2 KiB", "4 KiB"} <= set(texts(figure))
-    assert [draw._columns(n) for n in (1, 9, 32, 128)] == [1, 3, 8, 16]
 
 
 def test_orders_are_coloured_by_their_place():

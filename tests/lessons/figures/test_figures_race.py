@@ -70,7 +70,7 @@ def test_comparisons_show_where_a_match_has_to_lie():
 
 def test_a_square_has_four_ends_and_what_lies_between_them():
     notes = ["upper left", "upper right", "lower left", "lower right"]
-    figure, ends = race.square("subwords", "title", "the headline", notes)
+    figure, ends = race.square("subwords", "title", "the headline\n{}", notes)
     assert ends == {
         (name, batch): records.mean(records.bits(f"subwords-{batch}", name))
         for name in ("p-spin", "transformer")
@@ -104,13 +104,13 @@ def test_an_arrow_leads_to_where_the_large_batch_catches_up():
         assert (ring, above) == (7000, same), "where the rate of batch 1 begins to fall"
         assert early == 7000 * race.plateau_factor(("subwords-1", name), ("subwords-64", name))
         said = " ".join(text.get_text() for text in panel.texts)
-        assert f"{place / 8000:.1f} times, after" in said
+        assert f"{place / 8000:.1f} times, from" in said
         assert f"{early / 7000:.1f} times, both" in said
         assert 3 < early / 7000 < place / 8000 < 4, "as the title says"
 
 
 def test_an_empty_square_shows_what_the_paper_has():
-    figure, ends = race.square("subwords", "title", "the headline", empty=True)
+    figure, ends = race.square("subwords", "title", "the headline\n{}", empty=True)
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts.count("?") == 2
     shown = {pair for pair, end in ends.items() if f"{end:.3f}" in texts}
@@ -170,11 +170,42 @@ def test_levels_are_ends_and_their_differences():
     assert full[-1] == pytest.approx(ledger.results()["eight-times"].values["gap"])
 
 
-def test_p_spin_leads_in_short_runs_but_not_at_every_rate():
-    """As the text tells."""
-    for batch in (1, 64):
-        pair = tuple((f"subwords-{batch}", name) for name in race.BOTH)
-        assert min(race.leads(pair, (8e-4, 16e-4, 32e-4, 64e-4))) > 0
-    assert max(race.leads(pair, [4e-4])) < 0
-    gap = race.short_end(pair[1], 4e-4) - race.short_end(pair[0], 4e-4)
-    assert race.leads(pair, [4e-4])[records.SPLITS.index("held-out")] == gap
+def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate_on():
+    """As the title tells, and the text: on recent speeches too."""
+    figure, ends = race.rates("subwords", 32e-4, "title")
+    for panel, batch in zip(figure.axes, (1, 64), strict=True):
+        ours, ring, theirs, other_ring, *_ = panel.lines
+        for line, name in ((ours, "p-spin"), (theirs, "transformer")):
+            network = (f"subwords-{batch}", name)
+            assert list(line.get_xdata()) == list(ends[name, batch]) == sorted(records.rates(*network))
+            assert list(line.get_ydata()) == [race.short_end(network, rate) for rate in line.get_xdata()]
+        assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (32e-4, ends["p-spin", batch][32e-4])
+        assert other_ring.get_ydata()[0] == ends["transformer", batch][32e-4]
+        for split in records.SPLITS:
+            pair = [(f"subwords-{batch}", name) for name in race.BOTH]
+            leads = [race.short_end(pair[1], r, split) - race.short_end(pair[0], r, split) for r in ends["p-spin", 1]]
+            assert min(leads[1:]) > 0
+            assert (leads[0] > 0) == (batch == 1), "at the lowest rate only with many steps"
+    for name in race.BOTH:
+        few, many = ends[name, 64], ends[name, 1]
+        assert few[32e-4] - few[64e-4] > 0.02 > abs(many[32e-4] - many[64e-4]), "flat from there on, or still falling"
+        assert few[8e-4] - few[32e-4] > 2 * (many[8e-4] - many[32e-4])
+    assert [panel.get_title("left") for panel in figure.axes] == ["batch 1, 2,000 steps", "batch 64, 250 steps"]
+
+
+def test_rows_of_tables_are_what_they_are_made_of():
+    pairs = [tuple((f"subwords-{batch}", name) for name in race.BOTH) for batch in (1, 64)]
+    head, short, full, better = race.level_rows(pairs, [8e-4])
+    found = race.levels(pairs, [8e-4])
+    assert head[4] == "batch 64: p-Spin"
+    assert [short[0], full[0]] == ["short, 0.0008", "**full, 0.0008**"]
+    for row, values in zip((short, full), found, strict=True):
+        assert [float(cell) for cell in row[1:]] == pytest.approx(values, abs=5.1e-4)
+        assert row[3][0] in "+-"
+    assert better[3] == better[6] == better[7] == ""
+    assert float(better[5]) == pytest.approx(found[0][4] - found[1][4], abs=5.1e-4)
+    pair = (pairs[0][0], pairs[1][0])
+    _, row = race.factor_rows([pair])
+    sequences = overtaken(*pair)
+    assert row[2:4] == [f"{race.plateau_factor(*pair):.1f}", f"{sequences / 8000:.1f}"]
+    assert row[5:] == [f"{sequences:,.0f}", f"{sequences / 64:.0f}"]

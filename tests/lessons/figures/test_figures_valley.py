@@ -40,7 +40,22 @@ def test_the_figure_says_what_it_shows():
         assert said.split()[0] in figure.panels[0].title
     drawn, _ = valley.valley(64, 16)
     arrow = next(line for line in drawn.lines if line.width > 2)
-    assert list(arrow.x) == [1, pytest.approx(valley.text_needed(64, 1.6))]
+    assert 10**arrow.x == pytest.approx([1, valley.text_needed(64, 1.6)])
     assert numbers["steps for the same loss"] == "diverges"
     _, numbers = valley.valley(64, 4)
     assert numbers == {"text for the same loss": "8.1 times", "steps for the same loss": "127"}
+
+
+def test_no_curve_runs_along_an_edge():
+    """Losses are those of the formula until the curve leaves the panel, and none is below it."""
+    for batch in (1, 4, 16, 64):
+        for rate in (1, 2, 4, 8, 16, 32):
+            figure, _ = valley.valley(batch, rate)
+            line = figure.lines[1]
+            assert line.x[0] == pytest.approx(np.log10(max(valley.NARROW, batch / valley.RUN)), abs=0.1)
+            losses = valley.descent(batch, rate * valley.RATE, (10**line.x * valley.RUN / batch).round())
+            assert 10 ** line.y[:-1] == pytest.approx(losses[:-1])
+            assert 10 ** line.y[-1] == pytest.approx(min(losses[-1], valley.CEILING))
+            assert losses.min() > valley.FLOOR
+    [ticks] = {len(panel.xticklabels) - len(panel.xticks) for panel in figure.panels}
+    assert ticks == 0

@@ -1,13 +1,14 @@
 """Counts that learn a text sequence by sequence, and may fade (notebook 14).
 
 The counting model of probes.py, of one order. Before it learns a sequence, it predicts it. With a half-life, all older
-counts lose the same share at every sequence; m, the number of different bytes seen after a context, does not fade.
+counts lose the same share at every sequence, or whatever a reader's own function takes from them; m, the number of
+different bytes seen after a context, does not fade.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,12 +62,21 @@ class _Counts:
         np.add.at(self.times, entry, weight)
         np.add.at(self.total, context, weight)
 
+    def fade(self, update: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.times, self.total = update(self.times), update(self.total)
+
 
 def learn(
-    seen: np.ndarray, tests: Mapping[str, np.ndarray], half_life: float = math.inf, every: int = 400, order: int = ORDER
+    seen: np.ndarray,
+    tests: Mapping[str, np.ndarray],
+    half_life: float = math.inf,
+    every: int = 400,
+    order: int = ORDER,
+    fade: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Course:
     """seen: [sequences, T + 1], learned one after the other; tests: [windows, T + 1] of each split, predicted after
-    `every` so many sequences. half_life: the number of sequences after which a count is worth half."""
+    `every` so many sequences. half_life: the number of sequences after which a count is worth half. fade: what becomes
+    of all counts after each sequence; instead of a half-life, and slower."""
     if len(seen) / half_life > 900:
         raise ValueError(f"half_life: got {half_life:g}, expected at least {math.ceil(len(seen) / 900)}")
     heard = np.concatenate(list(tests.values()))
@@ -85,6 +95,8 @@ def learn(
         online.append(bits(i, weight).mean())
         for table in tables:
             table.add(i, weight)
+            if fade is not None:
+                table.fade(fade)
         if (i + 1) % every == 0:
             after.append(bits(later, growth ** (i + 1)))
     sizes = [(rows[:, 1:] != END).sum() for rows in tests.values()]

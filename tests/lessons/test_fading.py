@@ -43,6 +43,14 @@ def test_a_count_is_worth_half_after_a_half_life():
     assert course.bits[0, 0] == pytest.approx(-np.log2(p).mean())
 
 
+def test_a_function_that_fades_does_what_a_half_life_does():
+    seen = sequences(60)
+    expected = fading.learn(seen, TESTS, half_life=5, every=30)
+    course = fading.learn(seen, TESTS, every=30, fade=lambda counts: counts * 2 ** (-1 / 5))
+    assert course.bits == pytest.approx(expected.bits)
+    assert course.online == pytest.approx(expected.online)
+
+
 def test_order_makes_no_difference_to_counts_that_keep_all():
     seen = sequences(40)
     assert fading.learn(seen, TESTS, every=40).bits == pytest.approx(fading.learn(seen[::-1], TESTS, every=40).bits)

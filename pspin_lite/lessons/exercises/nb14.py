@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -21,15 +22,18 @@ def grade_forgotten(answer) -> None:
     expect("random numbers", answer(A), [row[-1] - min(row) for row in A])
 
 
-def backward(A: np.ndarray, reached: list[int]) -> np.ndarray:
-    """[E]: the last column minus that in which the era was reached."""
-    return A[:, -1] - A[np.arange(len(A)), reached]
+def fade(counts: np.ndarray, half_life: float) -> np.ndarray:
+    """As many factors as there are sequences in a half-life make 1/2."""
+    return counts * 2 ** (-1 / half_life)
 
 
-def grade_backward(answer) -> None:
-    A = np.array([[3.0, 2.0, 2.5], [3.0, 2.8, 2.0]])
-    expect("reached at 1 and 2", answer(A, [1, 2]), [0.5, 0.0])
-    expect("reached at 0 and 1: better since", answer(A, [0, 1]), [-0.5, -0.8])
+def grade_fade(answer) -> None:
+    counts = np.array([8.0, 1.0, 0.0])
+    expect("8, 1 and 0 with a half-life of one sequence", answer(counts, 1), [4.0, 0.5, 0.0])
+    expect("with a half-life of two", answer(counts, 2), counts / math.sqrt(2))
+    for _ in range(400):
+        counts = answer(counts, 400)
+    expect("after 400 sequences with a half-life of 400", counts, [4.0, 0.5, 0.0])
 
 
 def reservoir(kept: list, n: int, r: int, size: int) -> list:
@@ -54,7 +58,9 @@ def grade_reservoir(answer) -> None:
 
 EXERCISES = {
     "14.1": Exercise(grade_forgotten, forgotten, "A[:, -1] is the end; the best of each era is A.min(axis=1)."),
-    "14.2": Exercise(grade_backward, backward, "A[np.arange(len(A)), reached] picks one column for each row."),
+    "14.2": Exercise(
+        grade_fade, fade, "One factor for all counts; multiplied half_life times by itself, it must give 1/2."
+    ),
     "14.3": Exercise(
         grade_reservoir, reservoir, "While there is room, append n; then r says which place n takes, if any."
     ),

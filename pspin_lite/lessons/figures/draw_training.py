@@ -6,7 +6,7 @@ Colours beside those of diagram.py: PURPLE is what stays from step to step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -79,10 +79,14 @@ def training_step(cfg: Config) -> tuple[Figure, dict[str, float]]:
 
 @styled
 def orders(
-    places: Mapping[str, Sequence[int]], total: Mapping[str, int], notes: Mapping[str, str]
+    places: Mapping[str, Sequence[int]],
+    total: Mapping[str, int],
+    notes: Mapping[str, str],
+    repeats: Mapping[str, Container[int]] | None = None,
 ) -> tuple[Figure, dict]:
     """A row of steps for each way through a text; the colour of a step is how far into the text its sequence lies.
-    places: name -> number in time of each sequence that is read; total: of how many; notes: what to say of it."""
+    places: name -> number in time of each sequence that is read; total: of how many; notes: what to say of it;
+    repeats: the steps that repeat an old sequence, drawn half as high."""
     figure, axes = d.canvas(5.4, 3.3, "One text, three orders")
     colours, shown = mpl.colormaps["viridis"], {}
     left, width = 1.5, 51
@@ -94,7 +98,8 @@ def orders(
         d.label(axes, left, top, name, size=10.5, ha="left", weight="bold")
         d.label(axes, left + 7, top, notes[name], GREY, 9.5, ha="left")
         for i, share in enumerate(where):
-            axes.add_patch(Rectangle((left + i * wide, top - 5), wide, 3.6, fc=colours(share), ec="white", lw=0.6))
+            high = 1.8 if i in (repeats or {}).get(name, ()) else 3.6
+            axes.add_patch(Rectangle((left + i * wide, top - 5), wide, high, fc=colours(share), ec="white", lw=0.6))
     ramp = np.linspace(0, 1, 60)
     for i, share in enumerate(ramp):
         axes.add_patch(Rectangle((17 + 0.4 * i, 1.2), 0.4, 1.6, fc=colours(share), ec="none"))

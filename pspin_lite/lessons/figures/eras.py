@@ -5,7 +5,7 @@ difference between networks p-Spin comes first, in every difference between orde
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import matplotlib as mpl
@@ -31,6 +31,8 @@ STRETCH = 200  # steps that a point of the online loss is the mean over
 LENGTH, WINDOWS = 128, 32  # of a sequence, in bytes; of each speech, for tests
 STEP = "1943"  # the first speech after the step of the vocabulary
 HALF_LIVES = (3200, 1600, 800, 400, 200, 100)
+OTHERS = "#9a9a9a"  # networks that are not looked at, behind the one that is
+OF_LEGEND = ("p-spin", "transformer")  # one name for all that are grey
 COUNTS = dict(color="black", linestyle=(0, (2, 1.5)), linewidth=1.5)
 
 BySeed = dict[int, float]
@@ -40,6 +42,12 @@ def losses(model: str, order: str = "time") -> np.ndarray:
     """Bits per byte [seeds, eras, tests], without the test before the first step."""
     runs = records.seeds(continual.GROUP, f"{model}-{order}").values()
     return np.stack([continual.eras(run).bits[:, 1:] for run in runs])
+
+
+def by_seed(model: str, measure: Callable[[np.ndarray], np.ndarray]) -> BySeed:
+    """What is forgotten in order, by the reader's own measure ([speeches, tests] -> [speeches]); mean but the last."""
+    seeds = records.seeds(continual.GROUP, f"{model}-time")
+    return {seed: float(measure(A)[: -continual.LAST].mean()) for seed, A in zip(seeds, losses(model), strict=True)}
 
 
 def test_steps() -> np.ndarray:
@@ -98,13 +106,13 @@ def new_words(share: np.ndarray, years: Sequence[str], title: str) -> tuple[Figu
     figure = Figure(figsize=(5.2, 4.3), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1)
     panel, last = figure.subplots(), len(years) - 1
-    image = panel.imshow(share, cmap="viridis_r", origin="lower")
+    image = panel.imshow(share, cmap="Blues", origin="lower")
     figure.colorbar(image, ax=panel, label="% of its words that are new", shrink=0.85)
     panel.set_yticks(range(len(years)), years)
     panel.set_xticks(range(0, len(years), 2), years[::2])
     panel.grid(visible=False)
     for era in range(len(years)):
-        panel.add_patch(Rectangle((era - 0.5, era - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=2))
+        panel.add_patch(Rectangle((era - 0.5, era - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2))
     if STEP in years:
         for line in (panel.axvline, panel.axhline):
             line(list(years).index(STEP) - 0.5, color="black", linestyle="--", linewidth=1.2)
@@ -116,12 +124,43 @@ def new_words(share: np.ndarray, years: Sequence[str], title: str) -> tuple[Figu
 
 
 @styled
+def quantities(title: str) -> tuple[Figure, dict[str, float]]:
+    """What is measured, by an invented example: the loss on a speech at four tests, in order and on mixed text."""
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    panel, x, shown = figure.subplots(), np.arange(1, 5), {}
+    in_order, mixed = np.array([2.6, 2.1, 2.2, 2.5]), np.array([2.9, 2.7, 2.4, 2.3])
+    panel.plot(x, in_order, marker="o", color=BLUE, linewidth=2.2)
+    panel.plot(x, mixed, marker="o", color=GREY, linewidth=1.6, linestyle="--")
+    panel.text(1.4, 2.45, "in order", color=BLUE, weight="bold")
+    panel.text(1.75, 2.77, "mixed text", color=GREY, weight="bold")
+    end, bold = in_order[-1], dict(ha="center", weight="bold", fontsize=10)
+    panel.plot([4, 4.95], [end, end], color=GREY, linewidth=1, linestyle=":", zorder=1)
+    bars = (("forgotten", 2, in_order.min(), 4.3, BLUE, ""), ("effect of order", 4, mixed[-1], 4.95, ORANGE, "+"))
+    for name, since, start, place, colour, sign in bars:
+        shown[name] = round(float(end - start), 3)
+        panel.plot([since, place], [start, start], color=GREY, linewidth=1, linestyle=":", zorder=1)
+        panel.plot([place] * 2, [start, end], color=colour, marker="_", ms=10, mew=2, linewidth=2.4)
+        low = name == "forgotten"
+        text = f"{name}\n{sign}{shown[name]:.1f}"
+        panel.text(
+            place, start - 0.03 if low else end + 0.03, text, color=colour, va="top" if low else "bottom", **bold
+        )
+    for i, above in enumerate((True, False, False, True)):
+        how = dict(textcoords="offset points", ha="center", va="bottom" if above else "top", fontsize=9.5, color=BLUE)
+        panel.annotate(f"{in_order[i]}", (x[i], in_order[i]), (0, 5 if above else -6), **how)
+    panel.annotate(f"{mixed[-1]}", (4, mixed[-1]), (-4, -6), **how | dict(va="top", color=GREY))
+    panel.set(xlim=(0.7, 5.6), ylim=(1.85, 3.0), xticks=x)
+    _titled(figure, panel, title, "test", "loss on one speech, bits per byte", 0)
+    return figure, shown
+
+
+@styled
 def courses(
     bits: np.ndarray, years: Sequence[str], chosen: Sequence[str], steps: np.ndarray, title: str, yardstick: np.ndarray
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """The loss on some speeches over training, coloured by time; a ring where training reaches their year, a dot at
-    the lowest loss, and at the right what is forgotten. bits: [speeches, tests]; yardstick: that of counts on the first
-    of them."""
+    """The loss on some speeches over training, coloured by time; a ring where training reaches their year; if
+    something is forgotten, a dot at the lowest loss, and at the right how much. bits: [speeches, tests]; yardstick:
+    that of counts on the first of them."""
     figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     panel, shown, at = figure.subplots(), {}, continual.passed()
     for year in chosen:
@@ -131,10 +170,10 @@ def courses(
         reached = at[year] * steps[-1]
         if reached >= steps[0]:
             panel.plot(reached, np.interp(reached, steps, row), "o", mfc="white", mec=colour, ms=8, mew=1.8)
-        panel.plot(steps[row.argmin()], row.min(), "o", color=colour, ms=7)
         panel.text(steps[0] - 60, row[0], year, color=colour, ha="right", va="center", weight="bold", fontsize=10)
         lost, right = row[-1] - row.min(), 1.02 * steps[-1]
         if lost > 0:
+            panel.plot(steps[row.argmin()], row.min(), "o", color=colour, ms=7)
             panel.plot([steps[row.argmin()], right], [row.min()] * 2, color=colour, linewidth=1, linestyle=":")
             panel.plot([right] * 2, [row.min(), row[-1]], color=colour, marker="_", ms=9, mew=1.8, linewidth=1.8)
             panel.text(1.01 * right, row.min(), f" {lost:.2f}", color=colour, va="bottom", fontsize=10)
@@ -222,7 +261,7 @@ def online(models: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndar
     shown["counts"] = means[-len(steps) :]
     panel.plot(steps, shown["counts"], **COUNTS, label="counts")
     _years(panel, test_steps()[-1])
-    _titled(figure, panel, title, "speeches being read", "online loss, bits per byte")
+    _titled(figure, panel, title, f"speeches being read, from step {continual.WARM} on", "online loss, bits per byte")
     return figure, shown
 
 
@@ -234,32 +273,32 @@ def replay_changes(model: str) -> dict[int, np.ndarray]:
 
 @styled
 def replayed(models: Sequence[str], title: str) -> tuple[Figure, dict[tuple[str, str], np.ndarray]]:
-    """Losses at the end after replay and after mixed text, minus those in order: a dot for each seed, a bar for their
-    mean. (learner, order) -> [seeds, 2]: older speeches, the last."""
-    figure = Figure(figsize=(5.2, 4.3), layout="constrained")
-    panels, shown = figure.subplots(2, 1, sharex=True), {}
-    names = NAMES | {"counts": "counts"}
-    for place, learner in enumerate([*models, "counts"]):
+    """A plane: how far the losses at the end, on the last speech (across) and on those before it (up), are from where
+    they end in order, at zero; with replay a full dot, with mixed text an empty one, means over seeds.
+    (learner, order) -> [seeds, 2]: older speeches, the last."""
+    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    panel, shown = figure.subplots(), {}
+    for learner in [*models, "counts"]:
         colour = "black" if learner == "counts" else look(learner)["color"]
-        for order, filled, shift in (("replay", True, -0.17), ("mixed", False, 0.17)):
-            change = _ends(learner, order) - _ends(learner, "time")
-            shown[learner, order] = change
-            for column, panel in enumerate(panels):
-                x, y = place + shift, change[:, column]
-                panel.plot([x] * len(y), y, "o", mec=colour, mfc=colour if filled else "white", ms=5)
-                panel.plot([x - 0.13, x + 0.13], [y.mean()] * 2, color=colour, linewidth=1.8)
-    for panel, what in zip(panels, ("eleven older speeches", "2023"), strict=True):
-        panel.margins(y=0.3)
-        _zero(panel, "worse", "better")
-        panel.set_xlim(-1.35, len(models) + 0.5)
-        panel.set_title(what, fontsize=10.5)
-    panels[1].set_xticks(
-        range(len(models) + 1), [names[one].replace(" ", "\n") for one in [*models, "counts"]], fontsize=9.5
-    )
+        way = [(0.0, 0.0)]
+        for order in ("replay", "mixed"):
+            shown[learner, order] = _ends(learner, order) - _ends(learner, "time")
+            old, new = shown[learner, order].mean(0)
+            fill = colour if order == "replay" else "white"
+            if learner != "counts" or order == "replay":
+                panel.plot(new, old, "o", mec=colour, mfc=fill, mew=1.6, ms=8, zorder=3)
+                way.append((new, old))
+        label = NAMES.get(learner, learner)
+        panel.plot(*zip(*way, strict=True), color=colour, linewidth=1.2, alpha=0.7, label=label)
+    panel.plot(0, 0, "s", color=GREY, ms=8, zorder=4)
+    for zero in (panel.axhline, panel.axvline):
+        zero(0, color=GREY, linewidth=1, zorder=0)
+    panel.annotate("in order", (0, 0), (-8, 7), textcoords="offset points", ha="right", color=GREY, fontsize=10)
     for text, fill in (("replay", GREY), ("mixed", "white")):
-        panels[1].plot([], [], "o", mec=GREY, mfc=fill, ms=5, label=text)
-    _titled(figure, panels[0], title, "", "")
-    figure.supylabel("loss minus that in order, bits per byte", fontsize=11)
+        panel.plot([], [], "o", mec=GREY, mfc=fill, ms=8, mew=1.6, label=text)
+    panel.set(xlim=(-0.09, 0.3), ylim=(-0.23, 0.21), yticks=(-0.2, -0.1, 0, 0.1, 0.2))
+    xlabel = "change of the loss on 2023, bits per byte\n← better        worse →"
+    _titled(figure, panel, title, xlabel, "change on the eleven older\n← better        worse →", 3)
     return figure, shown
 
 
@@ -269,36 +308,67 @@ def _ends(learner: str, order: str) -> np.ndarray:
     return np.stack([end[:, : -continual.LAST].mean(1), end[:, -continual.LAST :].mean(1)], 1)
 
 
+FIRST = 2  # tests left out of the widget: they would flatten all that comes later
+
+
 @styled
 def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
-    """For an Explorer: the loss on one speech over training, a line per network over the range of its seeds, a dot at
-    the lowest; the same after mixed text, dashed."""
+    """For an Explorer: p-Spin's loss on one speech over training, a dot at the lowest, dashed the same on mixed text;
+    behind it, in grey, the other networks. From the third test on; numbers are of all tests."""
     figure, numbers = Figure(figsize=(7.6, 3.8), layout="constrained"), {}
     panel, at, steps = figure.subplots(), continual.passed()[year], test_steps()
+    row = list(continual.passed()).index(year)
     for model in continual.models():
-        row = list(continual.passed()).index(year)
-        bits, looks = losses(model, order)[:, row], look(model)
+        bits, first = losses(model, order)[:, row], model == "p-spin"
         mean = bits.mean(0)
-        panel.plot(steps, mean, **looks, label=NAMES[model])
-        panel.fill_between(steps, bits.min(0), bits.max(0), color=looks["color"], alpha=0.2, linewidth=0)
-        panel.plot(steps[mean.argmin()], mean.min(), "o", color=looks["color"], ms=7)
-        if order != "mixed":
-            mixed = losses(model, "mixed")[:, row].mean(0)
-            panel.plot(steps, mixed, color=looks["color"], linestyle="--", linewidth=1, alpha=0.7)
         numbers[f"{NAMES[model]}: forgotten"] = float((bits[:, -1] - bits.min(1)).mean())
-    xlabel = "training steps"
+        how = dict(color=BLUE, linewidth=2.6, zorder=3) if first else dict(color=OTHERS, linewidth=1.2)
+        label = NAMES[model] if first else "the three others"
+        panel.plot(steps[FIRST:], mean[FIRST:], **how, label=label if model in OF_LEGEND else None)
+        if first:
+            lowest = max(FIRST, mean.argmin())
+            panel.plot(steps[lowest], mean[lowest], "o", color=BLUE, ms=8)
+            if order != "mixed":
+                mixed = losses(model, "mixed")[:, row].mean(0)
+                panel.plot(
+                    steps[FIRST:], mixed[FIRST:], color=BLUE, linestyle="--", linewidth=1.4, label="p-Spin, mixed"
+                )
+    lost = numbers[f"{NAMES['p-spin']}: forgotten"]
+    way = {"time": "read in order", "mixed": "on mixed text", "replay": "with replay"}[order]
+    panel.set_title(f"Speech of {year}, {way}: p-Spin forgets {lost:.2f} bits", loc="left", fontsize=11)
     if order == "mixed":
         panel.xaxis.set_major_formatter("{x:,.0f}")
     else:
-        xlabel = "speeches being read"
-        panel.plot([], [], color=GREY, linestyle="--", linewidth=1, label="mixed text")
-        panel.axvline(at * steps[-1], color=GREY, linestyle=":", linewidth=1.4)
-        low, high = panel.get_ylim()
-        panel.text(at * steps[-1], low + 0.02 * (high - low), " its year is read", color=GREY, fontsize=9.5)
-        _years(panel, steps[-1])
+        reached = at * steps[-1]
+        if reached >= steps[FIRST]:
+            panel.axvline(reached, color=GREY, linestyle=":", linewidth=1.4)
+            low, high = panel.get_ylim()
+            panel.text(reached, low + 0.02 * (high - low), "its year ", color=GREY, fontsize=9.5, ha="right")
+        _years(panel, steps[-1], ("1883", "1923", "1963", "2003"))
+    xlabel = "training steps" if order == "mixed" else "speeches being read"
     panel.set(xlabel=xlabel, ylabel="loss, bits per byte")
     panel.legend()
     return figure, numbers
+
+
+@styled
+def my_fading(whole: fading.Course, mine: fading.Course | None, half_life: int) -> tuple[Figure, dict[str, np.ndarray]]:
+    """The loss of counts on the first speech in training, without fading and with the reader's own, if there is one."""
+    figure = Figure(figsize=(5.2, 3.3), layout="constrained")
+    panel, shown = figure.subplots(), {"no fading": whole.bits[0]}
+    panel.plot(whole.steps, whole.bits[0], **COUNTS, label="no fading")
+    title = "Without fading, counts keep 1803"
+    if mine is not None:
+        shown["mine"] = mine.bits[0]
+        panel.plot(mine.steps, mine.bits[0], color=ORANGE, linewidth=2.2, label=f"your fading, half-life {half_life}")
+        lost = mine.bits[0, -1] - mine.bits[0].min()
+        title = f"Your fading: 1803 is forgotten by {lost:.2f}"
+    else:
+        panel.text(whole.steps[-1], 2.1, "your curve comes here", color=ORANGE, ha="right", weight="bold")
+    panel.set_ylim(1.65, 2.5)
+    _years(panel, whole.steps[-1])
+    _titled(figure, panel, title, "speeches being read, in order", "loss on 1803, bits per byte")
+    return figure, shown
 
 
 def half_lives() -> list[tuple[str, int]]:
@@ -308,19 +378,19 @@ def half_lives() -> list[tuple[str, int]]:
 
 @styled
 def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
-    """For an Explorer: the loss of counts with that half-life (in sequences; 0: they do not fade) on three speeches
+    """For an Explorer: the loss of counts with that half-life (in sequences; 0: they do not fade) on two speeches
     over training, and at the end, on old text and new, for every half-life."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     years, whole = list(continual.passed()), counts()
     course = counts("time", half_life or math.inf)
-    for year in ("1803", "1963", "2023"):
-        row, colour = years.index(year), mpl.colormaps["viridis"](0.88 * continual.passed()[year])
-        left.plot(whole.steps, whole.bits[row], color=colour, linestyle="--", linewidth=1)
-        left.plot(course.steps, course.bits[row], color=colour, linewidth=1.8, label=year)
+    for year in ("1803", "2023"):
+        row, colour = years.index(year), ORANGE if year == "2023" else BLUE
+        left.plot(whole.steps[FIRST:], whole.bits[row, FIRST:], color=colour, linestyle="--", linewidth=1)
+        left.plot(course.steps[FIRST:], course.bits[row, FIRST:], color=colour, linewidth=1.8, label=year)
     left.plot([], [], color=GREY, linestyle="--", linewidth=1, label="no fading")
-    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 4.4))
-    _years(left, whole.steps[-1], ("1843", "1923", "2003"))
+    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 3.7))
+    _years(left, whole.steps[-1], ("1883", "1923", "1963", "2003"))
     left.legend()
     values = [value for _, value in half_lives()]
     chosen = values.index(half_life)

@@ -32,4 +32,7 @@ def test_orders_are_coloured_by_their_place():
     assert shown["replay"].tolist() == [0, 0, 1, 0]
     first, second = (figure.axes[0].patches[i].get_facecolor() for i in (0, 4))
     assert first == second, "both begin with the oldest"
+    marked, _ = draw.orders(places, {"time": 4, "replay": 2}, {"time": "", "replay": ""}, {"replay": {1, 3}})
+    heights = [patch.get_height() for patch in marked.axes[0].patches[:8]]
+    assert heights == [3.6] * 4 + [3.6, 1.8, 3.6, 1.8], "repeats are half as high"
     assert {"time", "as it came", "half old"} <= set(texts(figure))

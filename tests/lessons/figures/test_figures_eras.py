@@ -31,6 +31,11 @@ def test_losses_leave_the_test_before_the_first_step_out():
     assert eras.test_steps().tolist() == run.steps[1:].tolist()
 
 
+def test_the_readers_measure_gives_what_the_ledger_has():
+    mine = eras.by_seed("swiglu", lambda A: A[:, -1] - A.min(axis=1))
+    assert mine == pytest.approx(continual.forgotten("swiglu", "time"))
+
+
 def test_differences_are_those_of_the_ledger():
     retention, followed = continual_learning.retention().values, continual_learning.followed().values
     forgotten = eras.against({model: continual.forgotten(model, "time") for model in MODELS})
@@ -60,7 +65,8 @@ def test_courses_mark_the_lowest_loss_and_what_is_forgotten():
         for line in panel.lines
         if line.get_markersize() == 7 and len(line.get_xdata())
     ]
-    assert {(800, 2.0), (1200, 2.5)} <= set(dots)
+    assert (800, 2.0) in dots
+    assert (1200, 2.5) not in dots, "of 2023 nothing is forgotten"
     rings = [line.get_xdata()[0] for line in panel.lines if line.get_markersize() == 8 and len(line.get_xdata())]
     assert rings == [pytest.approx(1200 * continual.passed()["2023"])], "1803 is reached before the first test"
     assert [text.get_text().strip() for text in panel.texts] == ["1803", "0.25", "2023"]
@@ -115,7 +121,11 @@ def test_replay_is_compared_with_reading_in_order():
     assert shown["p-spin", "replay"][:, 1] == pytest.approx(changes[:, -1])
     assert shown["counts", "mixed"] == pytest.approx(np.zeros((1, 2)))
     assert (shown["counts", "replay"] > 0.1).all()
-    assert [panel.get_title() for panel in figure.axes] == ["eleven older speeches", "2023"]
+    ways = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
+    assert ways["p-Spin"] == pytest.approx(
+        np.array([(0, 0), *(shown["p-spin", way].mean(0)[::-1] for way in ("replay", "mixed"))])
+    )
+    assert len(ways["counts"]) == 2, "mixed text leads them back to where they are in order"
 
 
 def test_forgotten_so_far_ends_with_what_is_forgotten():
@@ -135,11 +145,31 @@ def test_one_era_tells_what_each_network_has_forgotten():
     figure, numbers = eras.one_era("1903", "time")
     run = [continual.eras(one).forgotten()[5] for one in records.seeds("continual", "swiglu-time").values()]
     assert numbers["SwiGLU: forgotten"] == pytest.approx(np.mean(run))
-    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["its year is read"]
-    assert "mixed text" in figure.axes[0].get_legend_handles_labels()[1]
+    panel = figure.axes[0]
+    assert [text.get_text().strip() for text in panel.texts] == ["its year"]
+    assert panel.get_legend_handles_labels()[1] == ["p-Spin", "p-Spin, mixed", "the three others"]
+    assert panel.get_title("left").endswith(f"p-Spin forgets {numbers['p-Spin: forgotten']:.2f} bits")
+    assert min(line.get_xdata()[0] for line in panel.lines if len(line.get_xdata()) > 2) == eras.test_steps()[2]
     mixed = eras.one_era("1903", "mixed")[0].axes[0]
     assert not mixed.texts
-    assert "mixed text" not in mixed.get_legend_handles_labels()[1]
+    assert "p-Spin, mixed" not in mixed.get_legend_handles_labels()[1]
+
+
+def test_the_invented_example_adds_up():
+    figure, shown = eras.quantities("title")
+    assert shown == {"forgotten": 0.4, "effect of order": 0.2}
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert {"forgotten\n0.4", "effect of order\n+0.2"} <= set(texts)
+
+
+def test_the_readers_own_fading_is_drawn_if_there_is_one():
+    figure, shown = eras.my_fading(eras.counts(), None, 400)
+    assert list(shown) == ["no fading"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["your curve comes here"]
+    figure, shown = eras.my_fading(eras.counts(), eras.counts("time", 400), 400)
+    assert shown["mine"][-1] > shown["no fading"][-1] + 0.2
+    assert not figure.axes[0].texts
+    assert "forgotten by 0.21" in figure.get_suptitle()
 
 
 def test_counts_that_fade_follow_better_and_keep_less():

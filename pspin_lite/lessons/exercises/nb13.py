@@ -10,20 +10,6 @@ from .. import explore_adam
 from . import Exercise, expect
 
 
-def own_jitter(mine: np.ndarray, second: np.ndarray, third: np.ndarray) -> float:
-    """Differences have no text in them, and the variances of both."""
-    return max((np.var(mine - second) + np.var(mine - third) - np.var(second - third)) / 2, 0.0) ** 0.5
-
-
-def grade_jitter(answer) -> None:
-    text = np.random.default_rng(0).normal(size=1000)
-    one, two = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)  # nothing in common
-    expect("nothing but the text", answer(text, text, text) + 1.0, 1.0)
-    expect("3 of its own, the others calm", answer(text + 3 * one, text, text), 3.0)
-    expect("calm itself, another jumps", answer(text, text + 3 * one, text) + 1.0, 1.0)
-    expect("0.5 of its own, another has 2", answer(text + 0.5 * one, text + 2 * two, text), 0.5)
-
-
 def noise_scale(gradients: np.ndarray) -> float:
     """tr Sigma / |G|^2, both without bias."""
     n = len(gradients)
@@ -58,12 +44,9 @@ def grade_optimizer(answer) -> None:
 
 EXERCISES = {
     "13.1": Exercise(
-        grade_jitter, own_jitter, "The variance of a difference is the sum of both own variances: three equations."
+        grade_optimizer, make_optimizer, "Give Adam a longer memory, or take an optimizer that divides by nothing."
     ),
     "13.2": Exercise(
         grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."
-    ),
-    "13.3": Exercise(
-        grade_optimizer, make_optimizer, "Give Adam a longer memory, or take an optimizer that divides by nothing."
     ),
 }

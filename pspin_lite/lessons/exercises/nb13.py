@@ -10,6 +10,17 @@ from .. import explore_adam
 from . import Exercise, expect
 
 
+def same_memory(beta2: float, old: int, new: int) -> float:
+    """A step at `new` is new / old of one at `old`."""
+    return beta2 ** (new / old)
+
+
+def grade_memory(answer) -> None:
+    expect("0.95 from 64 to 1", answer(0.95, 64, 1), 0.95 ** (1 / 64), 1e-9)
+    expect("0.999 from 1 to 8", answer(0.999, 1, 8), 0.999**8, 1e-9)
+    expect("0.9 unchanged", answer(0.9, 4, 4), 0.9, 1e-9)
+
+
 def noise_scale(gradients: np.ndarray) -> float:
     """tr Sigma / |G|^2, both without bias."""
     n = len(gradients)
@@ -44,9 +55,12 @@ def grade_optimizer(answer) -> None:
 
 EXERCISES = {
     "13.1": Exercise(
-        grade_optimizer, make_optimizer, "Give Adam a longer memory, or take an optimizer that divides by nothing."
+        grade_memory, same_memory, "Steps at `new` are old / new times as many: which power of beta2 forgets as much?"
     ),
     "13.2": Exercise(
         grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."
+    ),
+    "13.3": Exercise(
+        grade_optimizer, make_optimizer, "Give Adam a longer memory, or take an optimizer that divides by nothing."
     ),
 }

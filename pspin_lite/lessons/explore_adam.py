@@ -37,6 +37,21 @@ def targets(batch: int, one_in: int = 20, steps: int = STEPS, weights: int = WEI
     return one_in * rng.binomial(batch, 1 / one_in, (steps, weights)) / batch
 
 
+def pushes(beta2: float, one_in: int = 20) -> tuple[float, float]:
+    """(by rare examples, by common ones): gradient over divisor, its size added up per `one_in` examples, at batch size
+    1 and with the weight kept at the minimum. The second half of the steps counts. They cancel if they are equal."""
+    gradients = 1 - targets(1, one_in)
+    square, rare, common = np.zeros(gradients.shape[1]), 0.0, 0.0
+    for step, gradient in enumerate(gradients):
+        square = beta2 * square + (1 - beta2) * gradient**2
+        if step >= len(gradients) // 2:
+            push = gradient / np.sqrt(square / (1 - beta2 ** (step + 1)))
+            rare -= push[gradient < 0].sum()
+            common += push[gradient > 0].sum()
+    scale = 2 * one_in / gradients.size
+    return rare * scale, common * scale
+
+
 @cache
 def run(batch: int, one_in: int) -> Toy:
     """Every beta2 at once."""

@@ -43,3 +43,10 @@ def test_the_figure_shows_the_weight_and_its_divisor():
     weight = figure.lines[-1]
     assert weight.y[-1] == pytest.approx(explore.run(8, 5).path[explore.BETAS.index(0.99), -1], abs=1e-3)
     assert weight.x[[0, -1]].tolist() == [0, explore.STEPS]
+
+
+def test_pushes_cancel_with_a_long_memory_only():
+    rare, common = explore.pushes(0.999)
+    assert rare == pytest.approx(common, rel=0.01) == pytest.approx(19**0.5, rel=0.01)
+    rare, common = explore.pushes(0.95)
+    assert rare < 19**0.5 < common

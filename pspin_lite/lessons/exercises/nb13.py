@@ -10,18 +10,15 @@ from .. import explore_adam
 from . import Exercise, expect
 
 
-def own_jitter(mine: np.ndarray, second: np.ndarray, third: np.ndarray) -> float:
-    """Differences have no text in them, and the variances of both."""
-    return max((np.var(mine - second) + np.var(mine - third) - np.var(second - third)) / 2, 0.0) ** 0.5
+def same_memory(beta2: float, old: int, new: int) -> float:
+    """A step at `new` is new / old of one at `old`."""
+    return beta2 ** (new / old)
 
 
-def grade_jitter(answer) -> None:
-    text = np.random.default_rng(0).normal(size=1000)
-    one, two = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)  # nothing in common
-    expect("nothing but the text", answer(text, text, text) + 1.0, 1.0)
-    expect("3 of its own, the others calm", answer(text + 3 * one, text, text), 3.0)
-    expect("calm itself, another jumps", answer(text, text + 3 * one, text) + 1.0, 1.0)
-    expect("0.5 of its own, another has 2", answer(text + 0.5 * one, text + 2 * two, text), 0.5)
+def grade_memory(answer) -> None:
+    expect("0.95 from 64 to 1", answer(0.95, 64, 1), 0.95 ** (1 / 64), 1e-9)
+    expect("0.999 from 1 to 8", answer(0.999, 1, 8), 0.999**8, 1e-9)
+    expect("0.9 unchanged", answer(0.9, 4, 4), 0.9, 1e-9)
 
 
 def noise_scale(gradients: np.ndarray) -> float:
@@ -58,7 +55,7 @@ def grade_optimizer(answer) -> None:
 
 EXERCISES = {
     "13.1": Exercise(
-        grade_jitter, own_jitter, "The variance of a difference is the sum of both own variances: three equations."
+        grade_memory, same_memory, "Steps at `new` are old / new times as many: which power of beta2 forgets as much?"
     ),
     "13.2": Exercise(
         grade_noise, noise_scale, "var(axis=0, ddof=1).sum() is the trace; subtract trace / n from the squared mean."

@@ -1,49 +1,38 @@
-"""Figures and tables of notebook 13: Adam's memory, how rough training is, and what differs between two recipes.
+"""Figures and tables of notebook 13: Adam's memory and how rough training is.
 Those of the second study show what is on record by now, and say what is not."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
-from ...study import networks, records, stability
+from ...study import intervals, networks, records, stability
 from ...study.intervals import Difference
 from ...study.questions import answers, criteria, runs
 from ...study.questions.question import Row
-from .race import display_name
 from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 
 COLOURS = {"p-spin": BLUE, "transformer": ORANGE, "swiglu": GREEN, "tanh-tanh": PURPLE, "k0-same-size": PURPLE}
+COLOURS["k10"] = "#003A5D"  # of the same family as p-Spin
 NETWORKS = tuple(answers.NETWORKS)
 NAMES = answers.NETWORKS | {"k0-same-size": "p-Spin, no fixed point", "k10": "p-Spin, ten steps"}
 NEUTRAL = (("#222222", "-"), ("#8A8A8A", "--"))  # colour and line of what is no network
 HEADLINE = dict(x=0.01, ha="left", weight="bold", fontsize=11)
 USUAL = 0.999  # beta2 of all other runs
 SHIFT = 0.08  # sideways, of dots at the same beta2
-PAIR, OTHERS = ("p-spin", "k0-same-size"), {"k10": "^", "swiglu": "s", "transformer": "D"}  # and their marks
-MEASURES = {  # of stability.py: what they are called, in which unit, and how they are written
-    "raw jitter": ("jumps of the loss\n(bits per byte)", 1 / math.log(2), "{:.2f}"),
-    "worse steps": ("steps that do harm", 1, "{:.0%}"),
-    "tail": ("gradient norm,\n99th percentile", 1, "{:.1f}"),
-    "largest": ("gradient norm,\nlargest", 1, "{:.1f}"),
-    "noise scale": ("noise of single\ngradients", 1, "{:.0f}"),
-}
-_TEXT, _BATCH, _MORE = "8,000 to 64,000 sequences", "batch size 1 to 64", "settings, at batch size 64"
-CHANGES = {  # what the question calls it -> heading and label in the figure
-    "all": ("everything at once", "the whole recipe"),
-    "text, 8,000 to 64,000 sequences, batch 1": (_TEXT, "at batch size 1"),
-    "text, 8,000 to 64,000 sequences, batch 64": (_TEXT, "at batch size 64"),
-    "batch 1 to 64, 8,000 sequences": (_BATCH, "with 8,000 sequences"),
-    "batch 1 to 64, 64,000 sequences": (_BATCH, "with 64,000 sequences"),
-    "cool-down, an eighth to half of the steps": (_MORE, "cool-down, ⅛ to ½"),
-    "rate, 8e-4 to 3.2e-3, batch 64, tries": (_MORE, "rate × 4 (short runs)"),
-    "β₂, 0.999 to 0.95, batch 64, bytes": (_MORE, "β₂ to 0.95 (bytes, short)"),
+LANE = 0.17  # between networks, of a row
+PAIR, OTHERS = ("p-spin", "k0-same-size"), ("k10", "swiglu", "transformer")
+MEASURES = {  # of stability.py: what they are called and how they are written
+    "worse steps": ("steps that\ndo harm", "{:.0%}"),
+    "largest": ("largest\ngradient", "{:.0f}"),
+    "noise scale": ("noise of single\ngradients", "{:.0f}"),
 }
 
 
@@ -53,17 +42,35 @@ def half_life(beta2: float) -> float:
 
 
 @styled
-def memory(divisors: Mapping[str, np.ndarray], settled: Mapping[str, Mapping[float, float]], target: float) -> tuple:
-    """Above, what Adam divides by at every step, one line per memory; below, where the weight settles over beta2, one
-    line per batch size, and where it should. -> the figure and `settled`"""
-    figure = Figure(figsize=(5.2, 5.8), layout="constrained")
+def memory(
+    divisors: Mapping[str, np.ndarray],
+    pushes: Mapping[str, tuple[float, float]],
+    settled: Mapping[str, Mapping[float, float]],
+    target: float,
+) -> tuple:
+    """Above, what Adam divides by at every step, one line per memory; in the middle, per memory, how far rare gradients
+    push up and common ones down; below, where the weight settles over beta2, one line per batch size, and where it
+    should. -> the figure and `settled`"""
+    figure = Figure(figsize=(5.2, 7.4), layout="constrained")
     figure.suptitle("A short memory lets a rare gradient divide itself away", **HEADLINE)
-    above, below = figure.subplots(2, 1)
+    above, middle, below = figure.subplots(3, 1, height_ratios=(1, 0.75, 1))
     for (name, values), (colour, line) in zip(divisors.items(), NEUTRAL, strict=False):
         above.plot(values, color=colour, ls=line, label=name)
     above.set(xlabel="step", ylabel="Adam's divisor", ylim=(0, 1.25 * max(map(np.max, divisors.values()))))
     above.legend(loc="upper right", fontsize=9.5, ncols=2)
     above.set_title("batch size 1: a jump at every rare example", loc="left", fontsize=10, color=GREY)
+    marks = [
+        (i + side, words) for i in range(len(pushes)) for side, words in ((-0.2, "rare, up"), (0.2, "common, down"))
+    ]
+    lengths = [length for both in pushes.values() for length in both]
+    colours = [colour for colour, _ in NEUTRAL[: len(pushes)] for _ in range(2)]
+    middle.barh([place for place, _ in marks], lengths, 0.34, color=colours)
+    for (place, words), length in zip(marks, lengths, strict=True):
+        middle.text(length + 0.08, place, f"{words}: {length:.1f}", va="center", fontsize=9.5)
+    middle.set_yticks(range(len(pushes)), list(pushes))
+    middle.set(ylim=(len(pushes) - 0.5, -0.5), xlim=(0, 1.6 * max(lengths)), xlabel="push per 20 examples")
+    middle.set_title("at the minimum: gradient / divisor, added up", loc="left", fontsize=10, color=GREY)
+    middle.grid(axis="y", visible=False)
     below.axhline(target, color=GREY, ls="--", lw=1)
     below.text(0, target + 0.03, "the minimum", color=GREY, fontsize=9.5)
     for (name, ends), (colour, line) in zip(settled.items(), NEUTRAL, strict=False):
@@ -109,6 +116,7 @@ def forgetting() -> tuple[Figure, dict[str, dict[float, list[float]]]]:
     levels = {name: float(np.mean(values[USUAL])) for name, values in ends.items() if USUAL in values}
     levels = {name: level for name, level in levels.items() if math.isfinite(level)}
     panel.axhspan(-criteria.CLOSE, criteria.CLOSE, color="#E8E8E8", lw=0, zorder=0)
+    panel.text(-0.35, 0.001 - criteria.CLOSE, f"grey: ± {criteria.CLOSE:g}", color=GREY, fontsize=9.5)
     for i, (name, level) in enumerate(levels.items()):
         places = [betas.index(beta2) + SHIFT * (i - (len(levels) - 1) / 2) for beta2 in ends[name]]
         costs = [np.array(bits) - level for bits in ends[name].values()]
@@ -133,7 +141,9 @@ def _title(ends: Mapping[str, Mapping[float, Sequence[float]]]) -> str:
     first = f"{lost} of {len(every)} runs diverge" if lost else "No run diverges"
     if not costly:
         return first
-    return f"{first}; 0.95 costs {'all four' if len(costly) == len(NETWORKS) else ' and '.join(costly)}"
+    if len(costly) == len(NETWORKS):
+        return f"{first}; all four pay for a short memory"
+    return f"{first}; only {' and '.join(costly)} clearly pay{'s' * (len(costly) == 1)} for a short memory"
 
 
 def _answers(section: str, *ids: str) -> list[Row]:
@@ -146,6 +156,31 @@ def payers() -> dict[str, list[str]]:
     for row in _answers("moments", "forgetting"):
         found.setdefault(row.verdict, []).append(_named(row))
     return found
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How sure the cost of 0.95 is for a network, if not all networks are taken to scatter alike."""
+
+    all_networks: float  # standard deviation of seeds, in bits per byte: what the intervals of `costs` rest on
+    own: float
+    half_width: float  # of the interval, from the network's own scatter at all values of beta2
+    half_width_pair: float  # and from that at the two values compared
+    by_seed: list[float]  # the cost
+
+
+def scatter(name: str, short: float = 0.95) -> Scatter:
+    """On held-out speeches; the intervals are a family of five, like those of `costs`."""
+    every = {
+        network: {beta2: dict(enumerate(bits)) for beta2, bits in ends.items()} for network, ends in forgotten().items()
+    }
+    mine, family = every[name], _answers("moments", "forgetting")[0].question.family
+    pair = mine[short], mine[USUAL]
+    spreads = [intervals.pooled(mine.values()), intervals.pooled(pair)]
+    halves = [intervals.difference(*pair, spread, family=family).half_width for spread in spreads]
+    everybody = intervals.pooled(runs_of for ends in every.values() for runs_of in ends.values())
+    apart = [pair[0][seed] - pair[1][seed] for seed in pair[0].keys() & pair[1].keys()]
+    return Scatter(math.sqrt(everybody.variance), math.sqrt(spreads[0].variance), *halves, apart)
 
 
 def costs() -> list[list[str]]:
@@ -182,133 +217,42 @@ def _named(row: Row) -> str:
     return NAMES[row.about.partition("`")[2].partition("-beta2-")[0]]
 
 
-def own_jitter(names: Sequence[str], group: str = "bytes-1") -> dict[str, float]:
-    """How much the loss of each of three networks jumps by itself, in bits: means over seeds."""
-    every = {name: records.seeds(group, name) for name in names}
-    seeds = set.intersection(*(set(runs_of) for runs_of in every.values()))
-    trios = [{name: runs_of[seed] for name, runs_of in every.items()} for seed in sorted(seeds)]
-    return {
-        name: float(np.mean([stability.own_jitter(trio, name, names) for trio in trios])) / math.log(2)
-        for name in names
-    }
-
-
 @styled
 def roughness(title: str, group: str = "bytes-1") -> tuple[Figure, dict[str, dict[str, list]]]:
-    """Five measures of how rough training is, a dot per seed, as multiples of p-Spin's mean. p-Spin with and without a
-    fixed point in colour, and their means beside them; others in grey. -> measure -> network -> values by seed"""
+    """Three measures of how rough training is, a dot per seed, as multiples of p-Spin's mean, and beside them each
+    network's own mean. -> measure -> network -> values by seed"""
     names = (*PAIR, *OTHERS)
     found = {name: [stability.measures(run) for run in records.seeds(group, name).values()] for name in names}
     figure = Figure(figsize=(5.2, 5.4), layout="constrained")
     figure.suptitle(title, **HEADLINE)
     panel, shown = figure.subplots(), {}
-    for row, (measure, (_, scale, pattern)) in enumerate(MEASURES.items()):
-        shown[measure] = {name: [scale * one[measure] for one in each] for name, each in found.items()}
+    for row, (measure, (_, pattern)) in enumerate(MEASURES.items()):
+        shown[measure] = {name: [one[measure] for one in each] for name, each in found.items()}
         unit = np.mean(shown[measure][PAIR[0]])
-        for name in names:
-            lane = PAIR.index(name) if name in PAIR else len(PAIR)
-            y, x = row + 0.22 * (lane - 1), np.array(shown[measure][name]) / unit
-            look = dict(color=COLOURS[name], ms=5) if name in PAIR else dict(color="#9A9A9A", ms=4, alpha=0.8)
-            panel.plot(x, [y] * len(x), ls="", marker=OTHERS.get(name, "o"), **look)
-            if name in PAIR:
-                text = pattern.format(np.mean(shown[measure][name]))
-                how = dict(color=COLOURS[name], va="center", fontsize=9.5)
-                panel.text(1.02, y, text, transform=panel.get_yaxis_transform(), **how)
+        for lane, name in enumerate(names):
+            y, values = row + LANE * (lane - (len(names) - 1) / 2), np.array(shown[measure][name])
+            panel.plot(values / unit, [y] * len(values), "o", color=COLOURS[name], ms=5, alpha=0.8)
+            how = dict(color=COLOURS[name], va="center", fontsize=9.5)
+            panel.text(1.02, y, pattern.format(values.mean()), transform=panel.get_yaxis_transform(), **how)
+        if row:
+            panel.axhline(row - 0.5, color=GREY, lw=0.6, alpha=0.5)
     panel.axvline(1, color=GREY, lw=1, ls="--")
     panel.set_xscale("log")
     panel.set_xticks((0.25, 0.5, 1, 2, 4, 8), ("0.25×", "0.5×", "1×", "2×", "4×", "8×"))
     panel.xaxis.set_minor_locator(NullLocator())
-    panel.set_yticks(range(len(MEASURES)), [label for label, *_ in MEASURES.values()])
+    panel.set_yticks(range(len(MEASURES)), [label for label, _ in MEASURES.values()])
     panel.set_ylim(len(MEASURES) - 0.5, -0.5)
     panel.set_xlabel(f"compared with {NAMES[PAIR[0]]}'s mean\n(logarithmic; left: calmer; right margin: means)")
     panel.grid(axis="y", visible=False)
-    handles = [
-        Line2D([], [], marker=OTHERS.get(name, "o"), ls="", color=COLOURS[name] if name in PAIR else "#9A9A9A")
-        for name in names
-    ]
-    figure.legend(handles, [NAMES[name] for name in names], loc="outside lower center", ncols=2, fontsize=9.5)
+    handles = [Line2D([], [], marker="o", ls="", color=COLOURS[name], label=NAMES[name]) for name in names]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
     return figure, shown
-
-
-def together() -> dict[str, float]:
-    """What changes on held-out speeches when everything does: from batch size 1 to 64 with subwords, at tuned rates."""
-    return {
-        name: records.mean(records.bits("subwords-64", name)) - records.mean(records.bits("subwords-1", name))
-        for name in ("transformer", "p-spin")
-    }
-
-
-def changes() -> dict[tuple[str, str], dict[str, float | None]]:
-    """What differs between the paper's recipes, as (heading, label) of CHANGES -> network -> the difference on held-out
-    speeches; None: not run yet. No question asks for the effect of the rate on p-Spin; it is in the same short runs."""
-    shown: dict[tuple[str, str], dict[str, float | None]] = {name: {} for name in CHANGES.values()}
-    shown[CHANGES["all"]] = dict(together())
-    for row in _answers("data", "confounders", "confounders-p-spin", "equal-text"):
-        value = _held_out(row)
-        if row.question.id == "equal-text":
-            about, name = "batch 1 to 64, 8,000 sequences", row.about.partition("`")[2].partition("`")[0]
-        else:
-            about, name = row.about, "p-spin" if row.question.id.endswith("p-spin") else "transformer"
-        shown[CHANGES[about]][name] = value
-        if about.startswith("rate"):
-            shown[CHANGES[about]]["p-spin"] = rate_effect("subwords-64", "p-spin")
-    return shown
-
-
-def _held_out(row: Row) -> float | None:
-    if not row.values:
-        return None
-    value = row.values[0][0]
-    return value.mean if isinstance(value, Difference) else value
 
 
 def rate_effect(group: str, name: str) -> float:
     """From the paper's rate to the tuned one, 8e-4 to 3.2e-3, in short runs, on held-out speeches."""
     high, low = (runs.end(f"{group}/{name}/try-{rate}-1", records.SPLIT) for rate in (0.0032, 0.0008))
     return high - low
-
-
-@styled
-def recipes(title: str) -> tuple[Figure, dict[tuple[str, str], dict[str, float | None]]]:
-    """The effects of `changes` under their headings, a dot per network, and in grey what waits for runs."""
-    shown = changes()
-    figure = Figure(figsize=(5.2, 5.8), layout="constrained")
-    figure.suptitle(title, **HEADLINE)
-    panel, labels, y, last = figure.subplots(), {}, 0.0, ""
-    panel.axvline(0, color=GREY, lw=1)
-    panel.axvspan(-criteria.CLOSE, criteria.CLOSE, color="#E8E8E8", lw=0, zorder=0)
-    for clear in (-criteria.CLEAR, criteria.CLEAR):
-        panel.axvline(clear, color=GREY, lw=1, ls=":")
-    for (heading, label), effects in shown.items():
-        if heading != last:
-            labels[y + 0.1] = heading
-            y, last = y + 0.9, heading
-        labels[y] = label
-        known = {name: value for name, value in effects.items() if value is not None}
-        for name, value in known.items():
-            panel.plot(value, y + (0.14 if name == "p-spin" else -0.14), "o", color=COLOURS[name], ms=7)
-        if not known:
-            how = dict(color=GREY, va="center", ha="right", fontsize=9)
-            panel.text(-criteria.CLEAR - 0.01, y, "not run yet", **how)
-        y += 1
-    panel.set_yticks(list(labels), list(labels.values()), fontsize=9.5)
-    for text in panel.get_yticklabels():
-        if text.get_text() in {heading for heading, _ in shown}:
-            text.set(weight="bold")
-    panel.tick_params(axis="y", length=0)
-    panel.set_ylim(y - 0.4, -0.5)
-    panel.set_xlabel(
-        "change in bits per byte, below 0: better\n(grey: too small; past a dotted line: matters)", fontsize=10
-    )
-    panel.margins(x=0.15)
-    panel.xaxis.set_major_locator(MaxNLocator(4))
-    panel.grid(visible=False)
-    handles = [
-        Line2D([], [], marker="o", ls="", color=COLOURS[name], label=display_name(name))
-        for name in ("transformer", "p-spin")
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
-    return figure, shown
 
 
 @styled

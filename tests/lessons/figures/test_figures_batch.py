@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pspin_lite.lessons.figures import batch as draw
-from pspin_lite.study import networks, records, stability
+from pspin_lite.study import intervals, networks, records, stability
 from pspin_lite.study.questions import answers, question, runs
 
 
@@ -21,8 +21,11 @@ def test_half_lives():
 def test_memory_has_a_line_for_each_memory_and_each_batch_size():
     divisors = {"0.95": np.array([1.0, 5.0]), "0.999": np.array([4.0, 4.1])}
     settled = {"batch size 1": {0.9: 0.4, 0.999: 1.0}, "batch size 64": {0.9: 1.0, 0.999: 1.0}}
-    figure, _ = draw.memory(divisors, settled, 1.0)
-    above, below = figure.axes
+    pushes = {"0.95": (3.0, 5.0), "0.999": (4.0, 4.0)}
+    figure, _ = draw.memory(divisors, pushes, settled, 1.0)
+    above, middle, below = figure.axes
+    assert [bar.get_width() for bar in middle.patches] == [3.0, 5.0, 4.0, 4.0]
+    assert [text.get_text() for text in middle.texts][:2] == ["rare, up: 3.0", "common, down: 5.0"]
     assert [line.get_ydata().tolist() for line in above.lines] == [[1.0, 5.0], [4.0, 4.1]]
     assert [list(line.get_ydata()) for line in below.lines[1:]] == [[0.4, 1.0], [1.0, 1.0]]
     assert [label.get_text() for label in below.get_xticklabels()] == ["0.9\n7", "0.999\n693"]
@@ -50,11 +53,12 @@ def test_the_title_of_forgetting_follows_the_answers(monkeypatch):
             for name, verdict in zip(names, verdicts.values(), strict=True)
         ]
 
+    only = "only the Transformer clearly pays for a short memory"
     monkeypatch.setattr(answers, "answers", rows({"p-spin": "free", "transformer": "costs"}))
-    assert draw._title({"p-spin": {0.9: [2.0]}}) == "No run diverges; 0.95 costs the Transformer"
-    assert draw._title({"p-spin": {0.9: [2.0, math.inf]}}) == "1 of 2 runs diverge; 0.95 costs the Transformer"
+    assert draw._title({"p-spin": {0.9: [2.0]}}) == f"No run diverges; {only}"
+    assert draw._title({"p-spin": {0.9: [2.0, math.inf]}}) == f"1 of 2 runs diverge; {only}"
     monkeypatch.setattr(answers, "answers", rows(dict.fromkeys(draw.NETWORKS, "costs")))
-    assert draw._title({"p-spin": {0.9: [2.0]}}) == "No run diverges; 0.95 costs all four"
+    assert draw._title({"p-spin": {0.9: [2.0]}}) == "No run diverges; all four pay for a short memory"
     monkeypatch.setattr(answers, "answers", rows({"p-spin": "undecided"}))
     assert draw._title({}) == "No run diverges"
 
@@ -64,20 +68,11 @@ def test_roughness_is_told_in_multiples_of_p_spin():
     assert list(shown) == list(draw.MEASURES)
     panel = figure.axes[0]
     assert np.mean(panel.lines[0].get_xdata()) == pytest.approx(1)
-    assert len(shown["tail"]["transformer"]) == len(networks.SEEDS)
-    coloured = {line.get_color() for line in panel.lines if line.get_marker() == "o"}
-    assert coloured == {draw.COLOURS[name] for name in draw.PAIR}
-    assert len(panel.texts) == len(draw.PAIR) * len(draw.MEASURES), "their means"
-    nats = [stability.measures(run)["raw jitter"] for run in records.seeds("bytes-1", "p-spin").values()]
-    assert shown["raw jitter"]["p-spin"] == pytest.approx([one / math.log(2) for one in nats])
-
-
-def test_own_jitter_is_that_of_stability_in_bits():
-    trio = ("p-spin", "transformer", "swiglu")
-    every = {name: records.seeds("bytes-1", name)[1] for name in trio}
-    one = stability.own_jitter(every, "p-spin", trio) / math.log(2)
-    assert draw.own_jitter(trio)["p-spin"] == pytest.approx(one, rel=0.05), "the mean of three seeds is near the first"
-    assert list(draw.own_jitter(trio)) == list(trio)
+    assert len(shown["largest"]["transformer"]) == len(networks.SEEDS)
+    assert len({line.get_color() for line in panel.lines if line.get_marker() == "o"}) == len(draw.PAIR + draw.OTHERS)
+    assert len(panel.texts) == len(draw.PAIR + draw.OTHERS) * len(draw.MEASURES), "their means"
+    known = [stability.measures(run)["noise scale"] for run in records.seeds("bytes-1", "p-spin").values()]
+    assert shown["noise scale"]["p-spin"] == pytest.approx(known)
 
 
 def test_costs_have_a_row_for_every_answer_and_name_no_run():
@@ -89,16 +84,21 @@ def test_costs_have_a_row_for_every_answer_and_name_no_run():
     assert {len(row) for row in rows} == {4}
 
 
-def test_recipes_show_what_is_measured_and_what_waits():
-    figure, shown = draw.recipes("title")
-    waiting = [name for name, effects in shown.items() if all(value is None for value in effects.values())]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["not run yet"] * len(waiting)
-    assert len(shown) == 8, "seven changes, and all at once"
-    subwords = [records.mean(records.bits(f"subwords-{batch}", "transformer")) for batch in (64, 1)]
-    assert draw.together()["transformer"] == pytest.approx(subwords[0] - subwords[1])
-    [rate] = [effects for (_, label), effects in shown.items() if label.startswith("rate")]
-    assert rate["transformer"] == pytest.approx(draw.rate_effect("subwords-64", "transformer"))
-    assert rate["p-spin"] == draw.rate_effect("subwords-64", "p-spin")
+def test_the_effect_of_a_rate_is_that_of_two_short_runs():
+    ends = [runs.end(f"subwords-64/p-spin/try-{rate}-1", "held-out") for rate in (0.0032, 0.0008)]
+    assert draw.rate_effect("subwords-64", "p-spin") == pytest.approx(ends[0] - ends[1])
+
+
+def test_the_scatter_of_one_network_makes_its_own_interval():
+    ends, how = draw.forgotten(), draw.scatter("transformer")
+    pair = [ends["transformer"][beta2] for beta2 in (0.95, draw.USUAL)]
+    assert how.own**2 == pytest.approx(np.mean([np.var(bits, ddof=1) for bits in ends["transformer"].values()]))
+    every = [np.var(bits, ddof=1) for values in ends.values() for bits in values.values()]
+    assert how.all_networks**2 == pytest.approx(np.mean(every))
+    assert np.mean(how.by_seed) == pytest.approx(np.mean(pair[0]) - np.mean(pair[1]))
+    variance = np.mean([np.var(bits, ddof=1) for bits in pair]) * 2 / 3
+    assert how.half_width_pair == pytest.approx(intervals.student(0.99, 4) * math.sqrt(variance))
+    assert how.half_width < how.half_width_pair
 
 
 def test_jumps_say_what_one_network_explains_of_another():

@@ -22,9 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PICTURE = re.compile(r'src="data:image/png;base64,([^"]+)"')
 UNUSED = ("**/*.map", "locales/**/*", "**/*webpack-macros.html", "**/fa-brands-400.woff2", "**/fontawesome.js*")
-ICONS = re.compile(
-    r"<(script|link)[^>]*fontawesome\.js[^>]*>(</script>)?"
-)  # the theme has their font as well
+ICONS = re.compile(r"<(script|link)[^>]*fontawesome\.js[^>]*>(</script>)?")  # the theme has their font as well
 
 
 def stage(notebooks: Path, source: Path) -> None:

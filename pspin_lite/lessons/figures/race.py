@@ -79,31 +79,16 @@ def plateau_factor(one: Network, other: Network) -> float:
     return float(next(places, np.inf)) / start
 
 
-def levels(pairs: Sequence[tuple[Network, Network]], rates: Sequence[float]) -> list[list[float]]:
-    """Bits per byte on held-out speeches: a row of short runs for each learning rate, and a row of full runs. For each
-    pair there are its two ends and their difference; the last column is the first pair's first network minus the last
-    pair's second."""
-    short = [{network: short_end(network, rate) for pair in pairs for network in pair} for rate in rates]
-    full = {network: records.mean(records.bits(*network)) for pair in pairs for network in pair}
-    rows = []
-    for ends in (*short, full):
-        row = [value for a, b in pairs for value in (ends[a], ends[b], ends[a] - ends[b])]
-        rows.append([*row, ends[pairs[0][0]] - ends[pairs[-1][1]]])
-    return rows
-
-
-def level_rows(pairs: Sequence[tuple[Network, Network]], rates: Sequence[float]) -> list[list[str]]:
-    """`levels` as a table with a head; full runs have the last of the rates. Beneath, how far the last row is below the
-    first one, for each network."""
-    differ = [*[i for n in range(len(pairs)) for i in (False, False, True)], True]
-    head = [text for a, _ in pairs for text in (f"batch {a[0].rpartition('-')[2]}: p-Spin", "Transformer", "gap")]
-    found = levels(pairs, rates)
-    names = [*(f"short, {rate:g}" for rate in rates), f"**full, {rates[-1]:g}**"]
-    rows = [["bits per byte", *head, "gap on the diagonal"]]
-    for name, row in zip(names, found, strict=True):
-        rows.append([name, *(f"{x:+.3f}" if gap else f"{x:.3f}" for x, gap in zip(row, differ, strict=True))])
-    better = zip(found[0], found[-1], differ, strict=True)
-    return [*rows, ["better by, first to last", *("" if gap else f"{a - b:.3f}" for a, b, gap in better)]]
+def diagonal_rows(pair: tuple[Network, Network], rates: Sequence[float]) -> list[list[str]]:
+    """Where a pair ends on held-out speeches, as a table with a head: short runs at each learning rate, full runs at the
+    last of them, and how much better the last row is than the first."""
+    ends = {f"short, {rate:g}": [short_end(network, rate) for network in pair] for rate in rates}
+    ends[f"**full, {rates[-1]:g}**"] = [records.mean(records.bits(*network)) for network in pair]
+    head = [f"{display_name(name)}, batch {group.rpartition('-')[2]}" for group, name in pair]
+    rows = [["bits per byte", *head, "gap"]]
+    rows += [[name, f"{a:.3f}", f"{b:.3f}", f"{a - b:+.3f}"] for name, (a, b) in ends.items()]
+    first, *_, last = ends.values()
+    return [*rows, ["better by", *(f"{a - b:.3f}" for a, b in zip(first, last, strict=True)), ""]]
 
 
 def factor_rows(pairs: Sequence[tuple[Network, Network]]) -> list[list[str]]:

@@ -158,18 +158,6 @@ def test_the_mean_of_curves_takes_about_what_the_seeds_do():
     assert min(factors) < overtaken(one, other) / 8000 < max(factors)
 
 
-def test_levels_are_ends_and_their_differences():
-    pairs = [tuple((f"subwords-{batch}", name) for name in race.BOTH) for batch in (1, 64)]
-    short, full = race.levels(pairs, [8e-4])
-    assert short[0] == race.short_end(pairs[0][0], 8e-4)
-    assert full[:2] == [records.mean(records.bits("subwords-1", name)) for name in race.BOTH]
-    for one, other, gap, *rest, diagonal in (short, full):
-        assert gap == one - other
-        assert rest[2] == rest[0] - rest[1]
-        assert diagonal == one - rest[1]
-    assert full[-1] == pytest.approx(ledger.results()["eight-times"].values["gap"])
-
-
 def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate_on():
     """As the title tells, and the text: on recent speeches too."""
     figure, ends = race.rates("subwords", 32e-4, "title")
@@ -194,17 +182,15 @@ def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate
 
 
 def test_rows_of_tables_are_what_they_are_made_of():
-    pairs = [tuple((f"subwords-{batch}", name) for name in race.BOTH) for batch in (1, 64)]
-    head, short, full, better = race.level_rows(pairs, [8e-4])
-    found = race.levels(pairs, [8e-4])
-    assert head[4] == "batch 64: p-Spin"
+    diagonal = ("subwords-1", "p-spin"), ("subwords-64", "transformer")
+    head, short, full, better = race.diagonal_rows(diagonal, [8e-4])
+    assert head[1:3] == ["p-Spin, batch 1", "Transformer, batch 64"]
     assert [short[0], full[0]] == ["short, 0.0008", "**full, 0.0008**"]
-    for row, values in zip((short, full), found, strict=True):
-        assert [float(cell) for cell in row[1:]] == pytest.approx(values, abs=5.1e-4)
-        assert row[3][0] in "+-"
-    assert better[3] == better[6] == better[7] == ""
-    assert float(better[5]) == pytest.approx(found[0][4] - found[1][4], abs=5.1e-4)
-    pair = (pairs[0][0], pairs[1][0])
+    ends = [race.short_end(network, 8e-4) for network in diagonal]
+    assert [float(cell) for cell in short[1:]] == pytest.approx([*ends, ends[0] - ends[1]], abs=5.1e-4)
+    assert float(full[3]) == pytest.approx(ledger.results()["eight-times"].values["gap"], abs=5.1e-4)
+    assert float(better[1]) == pytest.approx(float(short[1]) - float(full[1]), abs=1.1e-3)
+    pair = ("subwords-1", "p-spin"), ("subwords-64", "p-spin")
     _, row = race.factor_rows([pair])
     sequences = overtaken(*pair)
     assert row[2:4] == [f"{race.plateau_factor(*pair):.1f}", f"{sequences / 8000:.1f}"]

@@ -42,6 +42,20 @@ STEPS = {  # key of an answer -> what it compares
     "further-steps bytes": "five steps − one",
     "implicit bytes": "the paper's gradient − the true one, through all five steps",
 }
+PALE_STAIR = {  # the same networks as in STAIR with ternary weights
+    "no attractor steps,\nmade wider instead": ("living-bytes", "tanh-sigmoid"),
+    "tanh in place of σ": ("living-bytes", "tanh-tanh"),
+    "a SwiGLU": ("living-bytes", "linear-silu"),
+}
+PAIRS = {  # what is compared -> networks of living-bytes, and by weights where planned answers are: key and place
+    "tanh(u) tanh(a) − tanh(u) σ(a)": (
+        ("tanh-tanh", "tanh-sigmoid"),
+        {"ternary": ("wakes bytes", 0), "full precision": ("sigmoid bytes", 0)},
+    ),
+    "SwiGLU − tanh(u) σ(a)": (("linear-silu", "tanh-sigmoid"), {"full precision": ("sigmoid bytes", 1)}),
+    "tanh(u) silu(a) − SwiGLU": (("tanh-silu", "linear-silu"), {"full precision": ("squashing bytes", 0)}),
+    "tanh(u) σ(a) − no MLP": (("tanh-sigmoid", "no-mlp"), {}),
+}
 WEIGHTS = {"ternary": dict(color=BLUE, marker="o"), "full precision": dict(color=ORANGE, marker="D")}
 
 Ends = Mapping[int, float]  # seed -> bits per byte
@@ -73,9 +87,34 @@ def table(rows: Mapping[str, Row]) -> str:
 
 
 def living_gap(name: str, other: str, intervals: int) -> Difference:
-    """The difference of two networks of living-bytes on held-out speeches, made as for a question with so many
-    intervals."""
-    return measured.difference(f"living-bytes/{name}", f"living-bytes/{other}", records.SPLIT, intervals)
+    """The difference of two networks on held-out speeches, made as for a question with so many intervals. They are of
+    living-bytes where no group is named."""
+    one, two = (name if "/" in name else f"living-bytes/{name}" for name in (name, other))
+    return measured.difference(one, two, records.SPLIT, intervals)
+
+
+def word(gap: Difference, margin: float = 0.02) -> str:
+    """What notebook 12 calls a difference."""
+    return "clear" if gap.clear else "equivalent" if gap.within(margin) else "undecided"
+
+
+def pairs(rows: Mapping[str, Row]) -> str:
+    """What one nonlinearity is worth beside another, with either kind of weights, in Markdown: planned comparisons as
+    they were answered, others marked."""
+    lines = ["| first − second | ternary | full precision |", "|---|---|---|"]
+    for label, (names, planned) in PAIRS.items():
+        cells = []
+        for kind in WEIGHTS:
+            if kind in planned:
+                key, place = planned[kind]
+                gap, mark = rows[key].values[0][place] if rows[key].values else None, ""
+            else:
+                end = "-full" if kind == "full precision" else ""
+                gap = living_gap(*(name if name == "no-mlp" else name + end for name in names), intervals=4)
+                mark = ", not planned"
+            cells.append(f"{gap.mean:+.3f} ± {gap.half_width:.3f} {word(gap)}{mark}" if gap else "not run yet")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def living(name: str) -> list[dict]:
@@ -95,10 +134,10 @@ def silencing(runs: Sequence[dict]) -> tuple[float, float]:
     return float(speaking), float(np.mean([run["silenced"]["mlp"][-1] for run in runs]))
 
 
-def worst(name: str, what: str = "gradient_error") -> list[float]:
-    """Of the worst layer at the end of training, or what else records.layers has; of each run of a network of
-    bytes-1."""
-    return [records.layers(run, what)[-1].max() for run in records.seeds("bytes-1", name).values()]
+def worst(name: str, what: str = "gradient_error", when: int = -1) -> list[float]:
+    """Of the worst layer at the end of training, or at another time, or what else records.layers has; of each run of a
+    network of bytes-1."""
+    return [records.layers(run, what)[when].max() for run in records.seeds("bytes-1", name).values()]
 
 
 def trained(name: str) -> tuple[float, float]:
@@ -234,9 +273,12 @@ def nonlinearities(
 
 
 @styled
-def stair(rows: Mapping[str, Ends], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Where networks end of which each differs by one change from the one before: a dot per seed, and on the way down
-    how far each change moves the mean. -> label -> bits of its seeds"""
+def stair(
+    rows: Mapping[str, Ends], title: str, pale: Mapping[str, Ends] | None = None, note: str = ""
+) -> tuple[Figure, dict[str, np.ndarray]]:
+    """Where networks end of which each differs from the one before by what its label says: a dot per seed, and on the
+    way down how far each change moves the mean. Pale dots, which the note explains, are of networks beside those of the
+    same label. -> label -> bits of its seeds"""
     figure = Figure(figsize=(5.4, 1.1 + 0.56 * len(rows)), layout="constrained")
     panel, shown, before = figure.subplots(), {}, None
     for y, (name, bits) in enumerate(rows.items()):
@@ -253,8 +295,14 @@ def stair(rows: Mapping[str, Ends], title: str) -> tuple[Figure, dict[str, np.nd
             right = max(before, mean)
             panel.annotate(text, (right, y - 0.5), (6, 0), textcoords="offset points", va="center", color=colour)
         before = mean
+    beside = {name: np.array(list(bits.values())) for name, bits in (pale or {}).items()}
+    for name, values in beside.items():
+        y, label = [list(rows).index(name)] * len(values), note if name == next(iter(beside)) else ""
+        panel.plot(values, y, "D", color=ORANGE, alpha=0.45, markersize=5, ls="", label=label, zorder=1)
+    if beside:
+        figure.legend(loc="outside lower right")
     panel.set_yticks(range(len(rows)), list(rows))
-    low, high = (end(np.concatenate(list(shown.values()))) for end in (min, max))
+    low, high = (end(np.concatenate([*shown.values(), *beside.values()])) for end in (min, max))
     panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(low - 0.012, high + 0.052))
     panel.set_xlabel("held-out bits per byte, a dot per seed")
     panel.grid(axis="y", visible=False)

@@ -89,6 +89,24 @@ def test_a_stair_says_how_far_each_change_goes():
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
     low, high = figure.axes[0].get_xlim()
     assert low < 1.9 < 2.2 < high
+    pale, again = parts.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, "ternary")
+    assert list(again) == ["a", "b"]
+    assert [text.get_text() for text in pale.legends[0].get_texts()] == ["ternary"]
+    dots = next(line for line in pale.axes[0].lines if line.get_marker() == "D")
+    assert (dots.get_xdata().tolist(), list(dots.get_ydata())) == ([2.3, 2.4], [1, 1])
+    assert pale.axes[0].get_xlim()[1] > 2.4
+
+
+def test_pairs_say_what_was_planned():
+    rows = {row.key: row for row in answers.answers("living")}
+    lines = parts.pairs(rows).splitlines()[2:]
+    assert [line.count("not planned") for line in lines] == [0, 1, 1, 2]
+    gap = rows["wakes bytes"].values[0][0]
+    assert f"{gap.mean:+.3f} ± {gap.half_width:.3f} clear |" in lines[0]
+    waits = {**rows, "sigmoid bytes": answer(missing=("x",))}
+    assert "not run yet" in parts.pairs(waits)
+    words = [parts.word(intervals.Difference(mean, 0.012, 3)) for mean in (0.02, 0.005, 0.011)]
+    assert words == ["clear", "equivalent", "undecided"]
 
 
 def test_what_context_is_worth():
@@ -127,7 +145,8 @@ def test_keys_and_names_are_those_of_the_study():
     keys = {row.key for section in ("living", "steps") for row in answers.answers(section)}
     assert {*parts.STEPS, "earns bytes", "wakes bytes", "squashing bytes"} <= keys
     assert {"rounding bytes 1", "rounding bytes 2", "sigmoid bytes"} <= keys
-    for network in parts.STAIR.values():
+    assert {*parts.PALE_STAIR} <= {*parts.STAIR}
+    for network in (*parts.STAIR.values(), *parts.PALE_STAIR.values()):
         assert len(records.bits(*network)) == 3
 
 

@@ -80,8 +80,8 @@ def plateau_factor(one: Network, other: Network) -> float:
 
 
 def diagonal_rows(pair: tuple[Network, Network], rates: Sequence[float]) -> list[list[str]]:
-    """Where a pair ends on held-out speeches, as a table with a head: short runs at each learning rate, full runs at the
-    last of them, and how much better the last row is than the first."""
+    """Where a pair ends on held-out speeches, as a table with a head: short runs at each learning rate, full runs at
+    the last of them, and how much better the last row is than the first."""
     ends = {f"short, {rate:g}": [short_end(network, rate) for network in pair] for rate in rates}
     ends[f"**full, {rates[-1]:g}**"] = [records.mean(records.bits(*network)) for network in pair]
     head = [f"{display_name(name)}, batch {group.rpartition('-')[2]}" for group, name in pair]

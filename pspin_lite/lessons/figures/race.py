@@ -93,36 +93,18 @@ def diagonal_rows(pair: tuple[Network, Network], rates: Sequence[float]) -> list
 
 def factor_rows(pairs: Sequence[tuple[Network, Network]]) -> list[list[str]]:
     """How many times the text the second of each pair takes to get as far as the first, as a table with a head."""
-    rows = [["batch 1", "batch 64", "both at full rate: times the text", "from the end of batch 1: times"]]
-    rows[0] += ["by seed", "sequences", "steps"]
+    rows = [["batch 1", "batch 64", "times the text, both at full rate", "from the end of batch 1"]]
     for one, other in pairs:
-        (small,), (large,) = (list(runs_of(network).values())[:1] for network in (one, other))
+        small = next(iter(runs_of(one).values()))
         read = records.axis(small, np.array(small["config"]["model"]["steps"]), "sequences")
-        sequences, by_seed = overtaken(one, other), factors_by_seed(one, other)
-        row = [display_name(name) for _, name in (one, other)]
-        row += [f"{plateau_factor(one, other):.1f}", f"{sequences / read:.1f}"]
-        row += [f"{min(by_seed):.1f} to {max(by_seed):.1f}", f"{sequences:,.0f}"]
-        rows.append([*row, f"{sequences / large['config']['model']['batch']:.0f}"])
+        factors = plateau_factor(one, other), overtaken(one, other) / read
+        rows.append([*(display_name(name) for _, name in (one, other)), *(f"{x:.1f}" for x in factors)])
     return rows
 
 
 def signed(gap: Difference) -> str:
     """A difference and its interval, with the sign that figures have."""
     return f"{gap.mean:+.3f} ± {gap.half_width:.3f}".replace("-", "−")
-
-
-def factors_by_seed(one: Network, other: Network) -> list[float]:
-    """How many times as many sequences a run of the other takes to the loss that a run of the first one with the same
-    seed ends with; infinite if it never gets there."""
-    factors = []
-    for seed, small in records.seeds(*one).items():
-        (steps, ends), (others, bits) = records.curve(small), records.curve(records.seeds(*other)[seed])
-        x = records.axis(records.seeds(*other)[seed], others, "sequences")
-        after = int(np.argmax(bits <= ends[-1]))
-        around = slice(max(0, after - 1), after + 1)
-        place = np.interp(-ends[-1], -bits[around], x[around]) if bits[after] <= ends[-1] else np.inf
-        factors.append(float(place / records.axis(small, steps, "sequences")[-1]))
-    return factors
 
 
 def config(network: Network) -> Config:

@@ -151,13 +151,6 @@ def test_on_the_plateau_the_large_batch_takes_less_than_at_the_end():
         assert 7000 * factor < race.cooling(next(iter(large)), "sequences"), "on its plateau"
 
 
-def test_the_mean_of_curves_takes_about_what_the_seeds_do():
-    one, other = ("subwords-1", "p-spin"), ("subwords-64", "p-spin")
-    factors = race.factors_by_seed(one, other)
-    assert len(factors) == 3
-    assert min(factors) < overtaken(one, other) / 8000 < max(factors)
-
-
 def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate_on():
     """As the title tells, and the text: on recent speeches too."""
     figure, ends = race.rates("subwords", 32e-4, "title")
@@ -194,4 +187,4 @@ def test_rows_of_tables_are_what_they_are_made_of():
     _, row = race.factor_rows([pair])
     sequences = overtaken(*pair)
     assert row[2:4] == [f"{race.plateau_factor(*pair):.1f}", f"{sequences / 8000:.1f}"]
-    assert row[5:] == [f"{sequences:,.0f}", f"{sequences / 64:.0f}"]
+    assert len(row) == 4

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from ...config import Config, preset
 from ...study import jobs, networks, records
-from ...study.claims.batch_size import overtaken
 from ...study.claims.comparisons import CLOSE, FAMILY
 from ...study.intervals import Difference
 from . import diagram as d
@@ -79,26 +78,11 @@ def plateau_factor(one: Network, other: Network) -> float:
     return float(next(places, np.inf)) / start
 
 
-def diagonal_rows(pair: tuple[Network, Network], rates: Sequence[float]) -> list[list[str]]:
-    """Where a pair ends on held-out speeches, as a table with a head: short runs at each learning rate, full runs at
-    the last of them, and how much better the last row is than the first."""
-    ends = {f"short, {rate:g}": [short_end(network, rate) for network in pair] for rate in rates}
-    ends[f"**full, {rates[-1]:g}**"] = [records.mean(records.bits(*network)) for network in pair]
-    head = [f"{display_name(name)}, batch {group.rpartition('-')[2]}" for group, name in pair]
-    rows = [["bits per byte", *head, "gap"]]
-    rows += [[name, f"{a:.3f}", f"{b:.3f}", f"{a - b:+.3f}"] for name, (a, b) in ends.items()]
-    first, *_, last = ends.values()
-    return [*rows, ["better by", *(f"{a - b:.3f}" for a, b in zip(first, last, strict=True)), ""]]
-
-
 def factor_rows(pairs: Sequence[tuple[Network, Network]]) -> list[list[str]]:
     """How many times the text the second of each pair takes to get as far as the first, as a table with a head."""
-    rows = [["batch 1", "batch 64", "times the text, both at full rate", "from the end of batch 1"]]
+    rows = [["batch 1", "batch 64", "times the text"]]
     for one, other in pairs:
-        small = next(iter(runs_of(one).values()))
-        read = records.axis(small, np.array(small["config"]["model"]["steps"]), "sequences")
-        factors = plateau_factor(one, other), overtaken(one, other) / read
-        rows.append([*(display_name(name) for _, name in (one, other)), *(f"{x:.1f}" for x in factors)])
+        rows.append([*(display_name(name) for _, name in (one, other)), f"{plateau_factor(one, other):.1f}"])
     return rows
 
 
@@ -175,11 +159,11 @@ def square(
 
 
 @styled
-def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.ndarray, np.ndarray]]]:
-    """Learning curves of each network with both batch sizes, a panel per network. An arrow goes from the end of batch 1
-    to where batch 64 gets as low, and one from the ring, where the rate of batch 1 begins to fall.
-    -> (network, batch) -> sequences, bits per byte"""
-    figure, curves = Figure(figsize=(5.2, 5.8), layout="constrained"), {}
+def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.ndarray, np.ndarray]], dict[str, float]]:
+    """Learning curves of each network with both batch sizes, a panel per network. An arrow goes from the ring, where
+    the rate of batch 1 begins to fall, to where batch 64 gets as low.
+    -> (network, batch) -> sequences, bits per byte; network -> bits per byte at the ring"""
+    figure, curves, levels = Figure(figsize=(5.2, 5.4), layout="constrained"), {}, {}
     panels = figure.subplots(2, 1, sharex=True)
     for panel, name in zip(panels, BOTH, strict=True):
         colour, pair = study.OF_ARMS[name]["color"], tuple((f"{alphabet}-{batch}", name) for batch in RECIPES)
@@ -191,29 +175,57 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
             panel.plot(*curves[name, batch], color=colour, ls=DASHES[f"batch {batch}"], lw=2)
         (x, small), (_, large) = curves[name, 1], curves[name, 64]
         ring = cooling(next(iter(records.seeds(*pair[0]).values())), "sequences")
-        level, place, early = np.interp(ring, x, small), overtaken(*pair), ring * plateau_factor(*pair)
-        how = dict(arrowstyle="-|>", lw=2, shrinkA=0, shrinkB=0)
-        panel.annotate("", (place, small[-1]), (x[-1], small[-1]), arrowprops=how | dict(color=d.BACKWARD), zorder=5)
-        panel.annotate("", (early, level), (ring, level), arrowprops=how | dict(color=d.INK), zorder=5)
+        level, place = float(np.interp(ring, x, small)), ring * plateau_factor(*pair)
+        levels[name] = level
+        how = dict(arrowstyle="-|>", lw=2, shrinkA=0, shrinkB=0, color=d.INK)
+        panel.annotate("", (place, level), (ring, level), arrowprops=how, zorder=5)
         panel.plot(ring, level, "o", mfc="white", mec=colour, ms=7, mew=1.6, zorder=6)
-        text = f"{place / x[-1]:.1f} times, from\nthe cooled-down end"
-        panel.text(0.9 * place, small[-1] - 0.04, text, color=d.BACKWARD, ha="right", va="top")
-        text = f"{early / ring:.1f} times, both\nat full rate"
-        panel.text(1.1 * early, level + 0.03, text, color=d.INK, ha="left", va="bottom")
+        text = f"{place / ring:.1f} times\nthe text"
+        panel.text(1.1 * place, level + 0.03, text, color=d.INK, ha="left", va="bottom")
         panel.text(x[1], small[1] + 0.06, "batch 1", color=colour, ha="left", va="bottom")
         panel.text(3800, large[0], "batch 64", color=colour, ha="left", va="center")
-        panel.set_ylim(1.1, 2.35)
+        panel.set_ylim(1.2, 2.35)
         panel.set_title(display_name(name), **TITLE)
         panel.set_ylabel(SAMPLE)
         panel.set_xscale("log")
         panel.set_xlim(330, 150_000)
-    places = (400, 2000, 8000, 28_000, 64_000)
+    places = (400, 2000, 7000, 22_000, 64_000)
     panels[-1].set_xticks(places, [f"{place:,}" for place in places])
     panels[-1].set_xticks([], minor=True)
     panels[-1].set_xlabel("sequences read (logarithmic); ○ rate begins to fall")
-    title = "To get as far, batch 64 needs three to four\ntimes the text of batch 1"
+    title = "To get as far, batch 64 reads about\nthree times the text of batch 1"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
-    return figure, curves
+    return figure, curves, levels
+
+
+@styled
+def stages(pair: tuple[Network, Network], every: Sequence[float], title: str) -> tuple[Figure, dict[str, list[float]]]:
+    """Where a pair ends on held-out speeches: in short runs at each learning rate, in full runs at the last of them;
+    the gap, the first one minus the second, beneath. -> stage -> bits per byte of both"""
+    ends = {f"short runs, rate {rate:g}": [short_end(network, rate) for network in pair] for rate in every}
+    ends[f"full runs, rate {every[-1]:g}"] = [records.mean(records.bits(*network)) for network in pair]
+    figure = Figure(figsize=(5.2, 3.7), layout="constrained")
+    panel, places = figure.subplots(), range(len(ends))
+    for i, (group, name) in enumerate(pair):
+        colour, line = study.OF_ARMS[name]["color"], [both[i] for both in ends.values()]
+        panel.plot(places, line, "o-", color=colour, lw=2, ms=6)
+        text = f"{display_name(name)}, batch {group.rpartition('-')[2]}"
+        upper = line[0] > ends[next(iter(ends))][1 - i]
+        how = dict(color=colour, ha="left", va="bottom" if upper else "top")
+        panel.text(-0.02, line[0] + (0.03 if upper else -0.05), text, **how)
+    for place, both in zip(places, ends.values(), strict=True):
+        panel.plot([place, place], both, color=GREY, lw=1, ls=":", zorder=1)
+        gap = f"{both[0] - both[1]:+.3f}".replace("-", "−")
+        height = sum(both) / 2 if abs(both[0] - both[1]) > HARDLY * 2 else max(both) + 0.02
+        panel.text(place + 0.05, height, gap, color=d.INK, ha="left", va="center")
+    panel.set_xticks(places, [stage.replace(", ", ",\n") for stage in ends])
+    panel.set_xlim(-0.15, len(ends) - 0.6)
+    panel.set_ylim(1.25, 2.08)
+    panel.set_ylabel("bits per byte, held-out")
+    panel.grid(axis="x", visible=False)
+    panel.set_title("numbers: p-Spin minus Transformer", fontsize=10, color=GREY, loc="left")
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
+    return figure, ends
 
 
 @styled

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pspin_lite.lessons.exercises.nb11 import overtaken
 from pspin_lite.lessons.figures import race, study
 from pspin_lite.study import records
 from pspin_lite.study.claims import comparisons, ledger
-from pspin_lite.study.claims.batch_size import overtaken
 
 
 def runs(group):
@@ -92,21 +92,18 @@ def test_a_square_has_four_ends_and_what_lies_between_them():
 
 
 def test_an_arrow_leads_to_where_the_large_batch_catches_up():
-    figure, curves = race.catching_up("subwords")
+    figure, curves, levels = race.catching_up("subwords")
     for panel, name in zip(figure.axes, race.BOTH, strict=True):
-        (x, small), (_, large) = curves[name, 1], curves[name, 64]
-        arrow, plateau = [text for text in panel.texts if text.get_text() == ""]
-        place, level = arrow.xy
-        assert arrow.xyann == (x[-1], small[-1]) == (8000, level)
-        assert place == overtaken(("subwords-1", name), ("subwords-64", name))
-        assert np.interp(place, curves[name, 64][0], large) == pytest.approx(level)
-        (early, above), (ring, same) = plateau.xy, plateau.xyann
-        assert (ring, above) == (7000, same), "where the rate of batch 1 begins to fall"
-        assert early == 7000 * race.plateau_factor(("subwords-1", name), ("subwords-64", name))
-        said = " ".join(text.get_text() for text in panel.texts)
-        assert f"{place / 8000:.1f} times, from" in said
-        assert f"{early / 7000:.1f} times, both" in said
-        assert 3 < early / 7000 < place / 8000 < 4, "as the title says"
+        [arrow] = [text for text in panel.texts if text.get_text() == ""]
+        (place, above), (ring, level) = arrow.xy, arrow.xyann
+        assert (ring, above) == (7000, level), "where the rate of batch 1 begins to fall"
+        assert level == levels[name] == pytest.approx(np.interp(7000, *curves[name, 1]))
+        assert place == 7000 * race.plateau_factor(("subwords-1", name), ("subwords-64", name))
+        assert np.interp(place, *curves[name, 64]) == pytest.approx(level, abs=1e-3)
+        assert overtaken(*curves[name, 64], level) == pytest.approx(place, rel=0.02), "the exercise's"
+        assert f"{place / 7000:.1f} times" in " ".join(text.get_text() for text in panel.texts)
+        assert 2.8 < place / 7000 < 3.3, "as the title says"
+    assert overtaken(*curves["transformer", 64], levels["transformer"]) == pytest.approx(22_650, abs=50)
 
 
 def test_an_empty_square_shows_what_the_paper_has():
@@ -174,17 +171,21 @@ def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate
     assert [panel.get_title("left") for panel in figure.axes] == ["batch 1, 2,000 steps", "batch 64, 250 steps"]
 
 
-def test_rows_of_tables_are_what_they_are_made_of():
+def test_stages_of_the_diagonal_lead_from_one_side_to_the_other():
     diagonal = ("subwords-1", "p-spin"), ("subwords-64", "transformer")
-    head, short, full, better = race.diagonal_rows(diagonal, [8e-4])
-    assert head[1:3] == ["p-Spin, batch 1", "Transformer, batch 64"]
-    assert [short[0], full[0]] == ["short, 0.0008", "**full, 0.0008**"]
-    ends = [race.short_end(network, 8e-4) for network in diagonal]
-    assert [float(cell) for cell in short[1:]] == pytest.approx([*ends, ends[0] - ends[1]], abs=5.1e-4)
-    assert float(full[3]) == pytest.approx(ledger.results()["eight-times"].values["gap"], abs=5.1e-4)
-    assert float(better[1]) == pytest.approx(float(short[1]) - float(full[1]), abs=1.1e-3)
+    figure, ends = race.stages(diagonal, [8e-4, 32e-4], "title")
+    assert list(ends) == ["short runs, rate 0.0008", "short runs, rate 0.0032", "full runs, rate 0.0032"]
+    assert ends["short runs, rate 0.0008"] == [race.short_end(network, 8e-4) for network in diagonal]
+    gaps = [ours - theirs for ours, theirs in ends.values()]
+    assert gaps[2] == pytest.approx(ledger.results()["eight-times"].values["gap"])
+    assert gaps[0] < gaps[1] < 0 < gaps[2], "as the title tells"
+    ours, theirs, *_ = figure.axes[0].lines
+    assert [list(ours.get_ydata()), list(theirs.get_ydata())] == [list(one) for one in zip(*ends.values(), strict=True)]
+    texts = {text.get_text() for text in figure.axes[0].texts}
+    assert {f"{gap:+.3f}".replace("-", "−") for gap in gaps} <= texts
+    assert {"p-Spin, batch 1", "Transformer, batch 64"} <= texts
+
+
+def test_rows_of_tables_are_what_they_are_made_of():
     pair = ("subwords-1", "p-spin"), ("subwords-64", "p-spin")
-    _, row = race.factor_rows([pair])
-    sequences = overtaken(*pair)
-    assert row[2:4] == [f"{race.plateau_factor(*pair):.1f}", f"{sequences / 8000:.1f}"]
-    assert len(row) == 4
+    assert race.factor_rows([pair])[1] == ["p-Spin", "p-Spin", f"{race.plateau_factor(*pair):.1f}"]

@@ -5,7 +5,7 @@ stack-     the repairs together, and what lies outside the attractor given to th
 data-      batch size against amount of text: 8,000 or 64,000 sequences at batch size 64, and 64,000 at batch size 1
 gains-     one kind of matrix at a time starts at half, twice or four times its tuned scale
 noise-     noise, tail and harm of each part of the network
-moments-   Adam's second moment at batch sizes 8 and 64
+moments-   Adam's second moment at batch sizes 8 and 64, and with two controls
 context-   windows of 512 tokens
 sizes-     a quarter of the parameters, and four times as many
 continual- the speeches in the order of time, at equal rates and with subwords
@@ -26,6 +26,7 @@ NORMS = dict(gate="spread", norm_qk=True, norm_state=True)
 GAINS, TIMES = {"mixer": "mixer_gain", "couplings": "coupling_gain", "down": "down_gain"}, (0.5, 2.0, 4.0)
 SIZES = {"quarter": (64, 2, 112, 242, 169, 2.0), "four": (256, 8, 448, 970, 676, 0.5)}
 TWO = ("p-spin", "transformer")
+LOOKS = dict(probe_every=1000)  # of a short run: how loud its branches are at the start, halfway and at the end
 
 
 def groups() -> dict[str, tuple[Arm, ...]]:
@@ -37,7 +38,7 @@ def groups() -> dict[str, tuple[Arm, ...]]:
         **_data(),
         "gains-bytes": _gains(byte),
         "noise-bytes": _noise(byte),
-        **_moments(),
+        **_moments(byte),
         "context-bytes": _context(byte),
         **_sizes(byte),
         **_continual(),
@@ -69,7 +70,7 @@ def _ladder(base: PSpinConfig) -> tuple[Arm, ...]:
 
 
 def _short(name: str, says: str, cfg: Config, tuned_as: str | None, seeds: tuple = SEEDS, times: float = 1.0) -> Arm:
-    return Arm(name, says, cfg.replace(steps=2000), tuned_as, {}, seeds, True, times)
+    return Arm(name, says, cfg.replace(steps=2000), tuned_as, LOOKS, seeds, True, times)
 
 
 def _stack(base: PSpinConfig) -> tuple[Arm, ...]:
@@ -145,8 +146,9 @@ def _noise(base: PSpinConfig) -> tuple[Arm, ...]:
     )
 
 
-def _moments() -> dict[str, tuple[Arm, ...]]:
-    """At batch size 8 the two further seeds of three values of moments-8, and at 64 runs as long as its tries."""
+def _moments(base: PSpinConfig) -> dict[str, tuple[Arm, ...]]:
+    """At batch size 8 the two further seeds of three values of moments-8, and at 64 runs as long as its tries. As
+    controls at batch size 1, attention in front of the attractor, and a fixed point that speaks."""
     of = {one.name: one for one in in_bytes()}
     at_8, at_64 = dict(batch=8, steps=250, warmup=62, cooldown=125), BATCH_64 | dict(steps=250)
 
@@ -154,7 +156,17 @@ def _moments() -> dict[str, tuple[Arm, ...]]:
         cfg = of[name].cfg.replace(betas=(0.9, beta2), **schedule)
         return Arm(f"{name}-beta2-{beta2:g}", of[name].says, cfg, f"{source}/{name}", {}, seeds, True, times)
 
+    controls = {
+        "attention": (of["attention"].cfg, "bytes-1/attention"),
+        "k5": (variant(base, nonlinearity="tanh tanh"), "steps-bytes/k5"),
+    }
+
     return {
+        "moments-controls": tuple(
+            _short(f"{name}-beta2-{beta2:g}", "a control", cfg.replace(betas=(0.9, beta2)), tuned_as)
+            for beta2 in (0.95, 0.999)
+            for name, (cfg, tuned_as) in controls.items()
+        ),
         "moments-8-seeds": tuple(
             made(name, beta2, "bytes-1", (2, 3), 8**0.5, at_8)
             for beta2 in (0.95, round(0.999**8, 4), 0.999)

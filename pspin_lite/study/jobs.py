@@ -57,7 +57,7 @@ class Job:
     name: str
     cfg: Config
     settings: dict
-    short: bool = False  # its record keeps the result alone
+    short: bool = False  # its record keeps no curves
 
 
 def at_work(out: Path) -> AbstractContextManager[store.Store]:
@@ -241,8 +241,9 @@ def record(job: Job, run: Run, failure: str | None = None) -> dict:
         failure=failure,
         summary=None if failure else run.summary | dict(flops_a_step=flops_a_step(run.cfg)),
     )
-    if job.short:
-        return result
+    if job.short:  # the result alone, and how loud the branches were if somebody looked
+        seen = [short(one) for one in run.metrics("branches")]
+        return result | (dict(branches=seen) if seen else {})
     result |= course(run) | dict(
         noise=[short(one) for one in run.metrics("noise")],
         probe=[[one["step"], round(one["nats_per_token"], 6)] for one in run.metrics("probe")],

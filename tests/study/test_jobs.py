@@ -229,7 +229,7 @@ def test_what_was_written_down_last_trains_and_goes_on(group, name, tmp_path, te
     """A few steps of a small one, stopped before the first and taken up again."""
     arm = networks.arm(group, name)
     cfg = arm.cfg.replace(steps=4, context=16, warmup=1, cooldown=1, width=32, heads=2, inner=16)
-    settings = dict(corpus=str(texts), validate_tokens=64, final_tokens=64, probe_every=2) | arm.settings
+    settings = arm.settings | dict(corpus=str(texts), validate_tokens=64, final_tokens=64, probe_every=2)
     whole = training.train(cfg, tmp_path / "whole", show=False, **settings)
     stop = threading.Event()
     stop.set()
@@ -239,13 +239,16 @@ def test_what_was_written_down_last_trains_and_goes_on(group, name, tmp_path, te
     assert ("parts" in again.metrics("noise")[0]) is (group == "noise-bytes")
 
 
-def test_a_short_run_keeps_its_result_alone(empty, monkeypatch):
+def test_a_short_run_keeps_its_result_and_what_was_looked_at(empty, monkeypatch):
     """It takes over the tries of another arm, and trains with its own beta2 and seed, at a multiple of the rate."""
     smoke = networks.GROUPS["smoke"]
     cfg = smoke[0].cfg.replace(betas=(0.9, 0.5))
     arm = networks.Arm("other", "byte-smoke", cfg, "smoke/p-spin", {}, (1, 7), True, 0.5)
-    monkeypatch.setattr(networks, "GROUPS", {"smoke": smoke, "smoke-short": (arm,)})
-    assert [name for name, _ in jobs.plan()][-2:] == ["smoke-short/other/0", "smoke-short/other/1"]
+    looked = dataclasses.replace(arm, name="looked", settings=dict(probe_every=cfg.steps // 2), seeds=(1,))
+    monkeypatch.setattr(networks, "GROUPS", {"smoke": smoke, "smoke-short": (arm, looked)})
+    assert [name for name, _ in jobs.plan()][-3:] == [
+        f"smoke-short/{name}" for name in ("other/0", "other/1", "looked/0")
+    ]
     jobs.work(["smoke/p-spin", "smoke-short"], empty / "runs")
     for seed in (1, 7):
         record = recorded(empty / "runs", f"smoke-short/other/seed-{seed}")
@@ -254,6 +257,11 @@ def test_a_short_run_keeps_its_result_alone(empty, monkeypatch):
         assert (model["betas"], model["seed"], model["lr"]) == ([0.9, 0.5], seed, full["lr"] / 2)
         assert record["summary"]["validation"].keys() == {"held-out", "recent"}
         assert record.keys() == recorded(empty / "runs", "smoke/p-spin/try-0.0008-1").keys()
+    seen = recorded(empty / "runs", "smoke-short/looked/seed-1")
+    assert [one["step"] for one in seen["branches"]] == [0, cfg.steps // 2, cfg.steps]
+    assert (
+        seen["summary"]["validation"] == recorded(empty / "runs", "smoke-short/other/seed-1")["summary"]["validation"]
+    )
     with records.using(empty / "runs/records"):
         assert records.missing("smoke-short/other") == []
 

@@ -15,8 +15,8 @@ from ... import _files as files
 from ..intervals import Difference
 
 HERE = Path(__file__).resolve().parent
-SECTIONS = ("living", "steps", "repair", "moments", "ladder", "stack", "data", "gains", "noise", "batches")
-SECTIONS += ("context", "sizes", "order")
+SECTIONS = ("living", "steps", "repair", "moments", "controls", "ladder", "stack", "data", "gains", "noise")
+SECTIONS += ("batches", "context", "sizes", "order")
 Speeches = tuple[float, float] | None  # the interval of the bootstrap, where windows were kept
 
 

@@ -278,7 +278,7 @@ SOURCES: dict[tuple[str, int], list[str | int]] = {  # of numbers that a section
     # ledger, and other sections
     ("11", 4): [3],
     ("11", 5): [3],
-    ("11", 6): ["eight-times-untuned"],
+    ("11", 6): [1, 2, "eight-times-untuned"],
     ("11", 8): [2],
     ("12", 5): [2, 4],
     ("13", 5): [3, 4],

@@ -216,7 +216,7 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
         gap = chosen[0] - chosen[1]
         leader = display_name(pair[gap > 0][1])
         panel = Panel(
-            (0.13, 0.15, 0.83, 0.63),
+            (0.13, 0.26, 0.83, 0.64),
             f"{leader} wins by {abs(gap):.3f}",
             "learning rate (logarithmic)",
             "bits per byte, held-out",
@@ -228,7 +228,7 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
             (*(("━", name, colour) for name, colour in zip(names, colours, strict=True)), ("○", "full runs", GREY)),
             tuple(f"{rate:g}" for rate in every),
         )
-        figure = LiveFigure((5.2, 3.8), (panel,))
+        figure = LiveFigure((5.2, 4.0), (panel,))
         for curve, end, colour, rate in zip(curves, full, colours, (ours, theirs), strict=True):
             figure.add_line(0, range(len(every)), curve, colour, width=1.8)
             figure.add_line(0, [every.index(rate)], [curve[every.index(rate)]], colour, width=0, dot=6)

@@ -309,7 +309,7 @@ def _name_lines(panel: Axes, runs: study.Runs) -> None:
     large.sort(key=lambda line: -line.get_ydata()[0])
     above, below = dict(xytext=(3, 6), ha="left", va="bottom"), dict(xytext=(2, -7), ha="right", va="top")
     right, left = dict(xytext=(8, 0), ha="left", va="center"), dict(xytext=(-8, 0), ha="right", va="center")
-    places = [(small, 0.3, above), (small[1:], 1, below), (large, 0, right), (large[1:], 0, left)]
+    places = [(small, 0.08, above), (small[1:], 1, below), (large, 0, right), (large[1:], 0, left)]
     for group, share, how in places:
         for line in group[:1]:
             x, y = line.get_xdata(), line.get_ydata()

@@ -148,7 +148,8 @@ def square(
     between = (low["p-spin"] + low["transformer"] + high) / 2
     d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
     across = difference(((f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")), records.SPLIT)
-    d.label(axes, middle, between, diagonal.format(signed(across)), d.BACKWARD, bbox=white)
+    gap = signed(across).replace(" ± ", "\n± ")  # as narrow as it can be, between two others
+    d.label(axes, middle, between, diagonal.format(gap), d.BACKWARD, bbox=white)
     for batch, x in left.items():
         d.label(axes, x + wide / 2, 30.4, RECIPES[batch])
         if empty:

@@ -83,7 +83,7 @@ def test_a_square_has_four_ends_and_what_lies_between_them():
     across = ledger.results()["eight-times"].values
     for name in ("p-spin", "transformer"):
         assert f"{ends[name, 1] - ends[name, 64]:.3f}\nbetter" in texts
-    assert f"the headline\n{across['gap']:+.3f} ± {across['width']:.3f}" in texts
+    assert f"the headline\n{across['gap']:+.3f}\n± {across['width']:.3f}" in texts
     (left, upper), (right, lower) = (texts[f"{ends[end]:.3f}"] for end in (("p-spin", 1), ("transformer", 64)))
     assert left < right
     assert upper > lower
@@ -113,7 +113,7 @@ def test_an_empty_square_shows_what_the_paper_has():
     shown = {pair for pair, end in ends.items() if f"{end:.3f}" in texts}
     assert shown == {("p-spin", 1), ("transformer", 64)}
     across = ledger.results()["eight-times"].values
-    assert [text for text in texts if "±" in text] == [f"the headline\n{across['gap']:+.3f} ± {across['width']:.3f}"]
+    assert [text for text in texts if "±" in text] == [f"the headline\n{across['gap']:+.3f}\n± {across['width']:.3f}"]
 
 
 def test_an_explorer_compares_recipes():

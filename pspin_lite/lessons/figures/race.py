@@ -197,14 +197,14 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
     panels[-1].set_xticks(places, [f"{place:,}" for place in places])
     panels[-1].set_xticks([], minor=True)
     panels[-1].set_xlabel("sequences read (logarithmic); ○ rate begins to fall")
-    title = "To get as far, batch 64 reads about\nthree times the text of batch 1"
+    title = "Batch 64 needs about three times the text\nto get as far"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, curves, levels
 
 
 def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, dict]]:
     """For an Explorer: draw(ours, theirs) of the short runs of two networks over their learning rates, with the two
-    rates that are chosen and the gap between them. Hollow: where full runs end, at the rate that was tuned."""
+    rates that are chosen and the gap between them. Thick dashes: where full runs end, at the rate that was tuned."""
     every = list(records.rates(*pair[0]))
     curves = [[short_end(network, rate) for rate in every] for network in pair]
     full = [records.mean(records.bits(*network)) for network in pair]
@@ -226,14 +226,14 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
             tuple(range(len(every))),
             heights,
             tuple(f"{height:g}" for height in heights),
-            (*(("━", name, colour) for name, colour in zip(names, colours, strict=True)), ("○", "full runs", GREY)),
+            tuple(("━", *one) for one in [*zip(names, colours, strict=True), ("full runs", GREY)]),
             tuple(f"{rate:g}" for rate in every),
         )
         figure = LiveFigure((5.2, 4.0), (panel,))
         for curve, end, colour, rate in zip(curves, full, colours, (ours, theirs), strict=True):
             figure.add_line(0, range(len(every)), curve, colour, width=1.8)
             figure.add_line(0, [every.index(rate)], [curve[every.index(rate)]], colour, width=0, dot=6)
-            figure.add_line(0, [tuned], [end], colour, width=0, dot=4, filled=False)
+            figure.add_line(0, [tuned - 0.15, tuned + 0.15], [end, end], colour, width=4)
         numbers = {name: f"{end:.3f}" for name, end in zip(names, chosen, strict=True)}
         return figure, numbers | {"p-Spin minus Transformer": f"{gap:+.3f}".replace("-", "−")}
 
@@ -242,7 +242,7 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
 
 @styled
 def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[str, int], dict[float, float]]]:
-    """Where short runs end over the learning rate they had, a panel per batch size; rings at the chosen rate.
+    """Where short runs end over the learning rate they had, a panel per batch size; dashed, the chosen rate.
     -> (network, batch) -> learning rate -> bits per byte on held-out speeches"""
     figure, ends = Figure(figsize=(5.2, 3.9), layout="constrained"), {}
     for panel, batch in zip(figure.subplots(1, 2, sharey=True), RECIPES, strict=True):
@@ -251,7 +251,7 @@ def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[
             ends[name, batch] = {rate: short_end(network, rate) for rate in records.rates(*network)}
             curve = ends[name, batch]
             panel.plot(list(curve), list(curve.values()), "o-", color=colour, lw=2, ms=4, label=display_name(name))
-            panel.plot(chosen, curve[chosen], "o", mfc="white", mec=colour, ms=8, mew=1.8, zorder=4)
+        panel.axvline(chosen, color=GREY, ls="--", lw=1.2)
         panel.set_xscale("log")
         every = list(ends[BOTH[0], batch])
         panel.set_xticks(every[::2], [f"{rate:g}" for rate in every[::2]])
@@ -259,8 +259,8 @@ def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[
         steps = next(iter(records.tries(f"{alphabet}-{batch}", BOTH[0]).values()))["config"]["model"]["steps"]
         panel.set_title(f"batch {batch}, {steps:,} steps", **TITLE)
     figure.axes[0].set_ylabel("bits per byte, held-out")
-    figure.axes[1].legend(loc="upper right")
-    figure.supxlabel(f"learning rate (logarithmic); ○ the rate chosen, {chosen:g}", fontsize=11)
+    figure.axes[0].legend(loc="lower left")
+    figure.supxlabel(f"learning rate (logarithmic); dashed: {chosen:g}, of the full runs", fontsize=11)
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, ends
 

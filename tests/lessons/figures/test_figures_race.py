@@ -153,13 +153,12 @@ def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate
     """As the title tells, and the text: on recent speeches too."""
     figure, ends = race.rates("subwords", 32e-4, "title")
     for panel, batch in zip(figure.axes, (1, 64), strict=True):
-        ours, ring, theirs, other_ring, *_ = panel.lines
+        ours, theirs, dashed = panel.lines
         for line, name in ((ours, "p-spin"), (theirs, "transformer")):
             network = (f"subwords-{batch}", name)
             assert list(line.get_xdata()) == list(ends[name, batch]) == sorted(records.rates(*network))
             assert list(line.get_ydata()) == [race.short_end(network, rate) for rate in line.get_xdata()]
-        assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (32e-4, ends["p-spin", batch][32e-4])
-        assert other_ring.get_ydata()[0] == ends["transformer", batch][32e-4]
+        assert dashed.get_xdata()[0] == 32e-4
         for split in records.SPLITS:
             pair = [(f"subwords-{batch}", name) for name in race.BOTH]
             leads = [race.short_end(pair[1], r, split) - race.short_end(pair[0], r, split) for r in ends["p-spin", 1]]
@@ -186,7 +185,7 @@ def test_a_referee_sets_either_rate():
             assert figure.panels[0].title == f"{who} wins by {abs(ends[0] - ends[1]):.3f}"
             chosen = [(line.x[0], line.y[0]) for line in figure.lines if line.dot == 6]
             assert chosen == [(rates.index(ours), ends[0]), (rates.index(theirs), ends[1])]
-    full = [line.y[0] for line in figure.lines if not line.filled]
+    full = [line.y[0] for line in figure.lines if line.width == 4]
     assert full[0] - full[1] == pytest.approx(ledger.results()["eight-times"].values["gap"])
     assert min(gaps, key=gaps.get) == (rates[-1], rates[0]), "as the text tells: the widest lead"
     assert max(gaps, key=gaps.get) == (rates[0], rates[-1])

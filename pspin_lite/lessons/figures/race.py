@@ -259,7 +259,7 @@ def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[
         steps = next(iter(records.tries(f"{alphabet}-{batch}", BOTH[0]).values()))["config"]["model"]["steps"]
         panel.set_title(f"batch {batch}, {steps:,} steps", **TITLE)
     figure.axes[0].set_ylabel("bits per byte, held-out")
-    figure.axes[0].legend(loc="lower left")
+    figure.axes[0].legend(loc="lower left", handlelength=1.0, fontsize=10)
     figure.supxlabel(f"learning rate (logarithmic); dashed: {chosen:g}, of the full runs", fontsize=11)
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, ends

@@ -4,7 +4,7 @@ settle, what context is worth, answers that wait for runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -183,11 +183,12 @@ def counting(order: int = 5) -> float:
     return float(probes.count_scores(seen, held_out, order, windows=1024)[0]["held-out"][order])
 
 
+@styled
 def ends(
     runs: Mapping[str, Ends], title: str, yardsticks: Mapping[str, float] | None = None
 ) -> tuple[Figure, dict[str, np.ndarray]]:
     """study.finals, as wide as a page of the book, in the colours of their MLPs."""
-    figure, shown = study.finals(runs, "held-out bits per byte, a dot per seed", yardsticks)
+    figure, shown = study.finals(runs, "held-out bits per byte, a mark per seed", yardsticks)
     figure.set_size_inches(5.4, 1.8 + 0.34 * len(runs))
     panel, names = figure.axes[0], iter(reversed(shown))
     for line in panel.lines:
@@ -196,7 +197,7 @@ def ends(
             line.set(color=ORANGE, marker="D")
     for label, colour, marker in (("MLP of p-Spin's kind", BLUE, "o"), ("SwiGLU", ORANGE, "D")):
         panel.plot([], [], marker, color=colour, alpha=0.8, label=label)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2)
     figure.suptitle(title, **TITLE)
     return figure, shown
 
@@ -308,17 +309,21 @@ def nonlinearities(
 
 @styled
 def stair(
-    rows: Mapping[str, Ends], title: str, pale: Mapping[str, Ends] | None = None, note: str = ""
+    rows: Mapping[str, Ends],
+    title: str,
+    beside: Mapping[str, Ends] | None = None,
+    rounded: Collection[str] = ("p-Spin",),
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Where networks end of which each differs from the one before by what its label says: a dot per seed, and on the
-    way down how far each change moves the mean. Pale dots, which the note explains, are of networks beside those of the
-    same label. -> label -> bits of its seeds"""
+    """Where networks end of which each differs from the one before by what its label says: a mark per seed, and on the
+    way down how far each change moves the mean. All are in full precision but those that are rounded. Networks beside
+    them, pale, are the same with ternary weights. -> label -> bits of its seeds"""
     figure = Figure(figsize=(5.4, 1.1 + 0.56 * len(rows)), layout="constrained")
     panel, shown, before = figure.subplots(), {}, None
     for y, (name, bits) in enumerate(rows.items()):
         shown[name] = np.array(list(bits.values()))
         mean = shown[name].mean()
-        panel.plot(shown[name], [y] * len(shown[name]), "o", color=BLUE, alpha=0.8)
+        look = WEIGHTS["ternary" if name in rounded else "full precision"]
+        panel.plot(shown[name], [y] * len(shown[name]), ls="", alpha=0.8, **look)
         panel.plot([mean] * 2, [y - 0.24, y + 0.24], color=GREY, lw=2, zorder=3)
         if before is not None:
             change, colour = mean - before, RED if mean > before else GREEN
@@ -329,16 +334,17 @@ def stair(
             right = max(before, mean)
             panel.annotate(text, (right, y - 0.5), (6, 0), textcoords="offset points", va="center", color=colour)
         before = mean
-    beside = {name: np.array(list(bits.values())) for name, bits in (pale or {}).items()}
-    for name, values in beside.items():
-        y, label = [list(rows).index(name)] * len(values), note if name == next(iter(beside)) else ""
-        panel.plot(values, y, "D", color=ORANGE, alpha=0.45, markersize=5, ls="", label=label, zorder=1)
-    if beside:
-        figure.legend(loc="outside lower right")
+    pale = {name: np.array(list(bits.values())) for name, bits in (beside or {}).items()}
+    for name, values in pale.items():
+        y = list(rows).index(name)
+        panel.plot(values, [y] * len(values), ls="", alpha=0.45, markersize=5, zorder=1, **WEIGHTS["ternary"])
+    for label, look in WEIGHTS.items():
+        panel.plot([], [], ls="", alpha=0.8, label=label, **look)
+    figure.legend(loc="outside lower center", ncols=2)
     panel.set_yticks(range(len(rows)), list(rows))
-    low, high = (end(np.concatenate([*shown.values(), *beside.values()])) for end in (min, max))
+    low, high = (end(np.concatenate([*shown.values(), *pale.values()])) for end in (min, max))
     panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(low - 0.012, high + 0.052))
-    panel.set_xlabel("held-out bits per byte, a dot per seed")
+    panel.set_xlabel("held-out bits per byte, a mark per seed")
     panel.grid(axis="y", visible=False)
     figure.suptitle(title, **TITLE)
     return figure, shown
@@ -384,7 +390,7 @@ def held_equal(
             label.set(style="italic", color=GREY)
             tick.tick1line.set_visible(False)
     panel.set(ylim=(y - 0.55, -0.6), xlim=(low - room, high + 4 * room))
-    panel.set_xlabel("held-out bits per byte, a dot per seed")
+    panel.set_xlabel("held-out bits per byte, a mark per seed")
     panel.grid(axis="y", visible=False)
     figure.suptitle(title, **TITLE)
     return figure, shown

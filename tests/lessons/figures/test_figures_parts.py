@@ -100,11 +100,11 @@ def test_a_stair_says_how_far_each_change_goes():
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
     low, high = figure.axes[0].get_xlim()
     assert low < 1.9 < 2.2 < high
-    pale, again = parts.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, "ternary")
+    pale, again = parts.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, rounded=["a"])
     assert list(again) == ["a", "b"]
-    assert [text.get_text() for text in pale.legends[0].get_texts()] == ["ternary"]
-    dots = next(line for line in pale.axes[0].lines if line.get_marker() == "D")
-    assert (dots.get_xdata().tolist(), list(dots.get_ydata())) == ([2.3, 2.4], [1, 1])
+    assert [text.get_text() for text in pale.legends[0].get_texts()] == ["ternary", "full precision"]
+    look = {tuple(line.get_xdata()): line.get_marker() for line in pale.axes[0].lines if len(line.get_xdata())}
+    assert (look[2.0,], look[1.9,], look[2.3, 2.4]) == ("o", "D", "o"), "rounded, not rounded, rounded again"
     assert pale.axes[0].get_xlim()[1] > 2.4
 
 

@@ -87,6 +87,23 @@ def factor_rows(pairs: Sequence[tuple[Network, Network]]) -> list[list[str]]:
     return rows
 
 
+def diagonal_rows(pair: tuple[Network, Network], rates: Sequence[float]) -> list[list[str]]:
+    """Where a pair ends on held-out speeches, as a table with a head: short runs at each learning rate, full runs at
+    the last of them, and the presets of the two networks, trained at the first."""
+    ends = {("short", rate): [short_end(network, rate) for network in pair] for rate in rates}
+    ends["full", rates[-1]] = [records.mean(records.bits(*network)) for network in pair]
+    presets = [next(iter(runs_of(("presets", name)).values())) for name in ("subword-lite", "transformer-lite")]
+    at = {run["config"]["model"]["lr"] for run in presets}
+    assert at == {rates[0]}, at
+    ends["full, notebook 00", rates[0]] = [
+        run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in presets
+    ]
+    rows = [["runs", "rate of both", *(display_name(name) for _, name in pair), "p-Spin − Transformer"]]
+    for (length, rate), (ours, theirs) in ends.items():
+        rows.append([length, f"{rate:g}", f"{ours:.3f}", f"{theirs:.3f}", f"{ours - theirs:+.3f}"])
+    return rows
+
+
 def signed(gap: Difference) -> str:
     """A difference and its interval, with the sign that figures have."""
     return f"{gap.mean:+.3f} ± {gap.half_width:.3f}".replace("-", "−")

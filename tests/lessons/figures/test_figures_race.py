@@ -189,9 +189,19 @@ def test_a_referee_sets_either_rate():
     assert full[0] - full[1] == pytest.approx(ledger.results()["eight-times"].values["gap"])
     assert min(gaps, key=gaps.get) == (rates[-1], rates[0]), "as the text tells: the widest lead"
     assert max(gaps, key=gaps.get) == (rates[0], rates[-1])
-    assert [round(gaps[pair], 3) for pair in ((64e-4, 4e-4), (4e-4, 64e-4), (32e-4, 32e-4))] == [-0.417, 0.136, -0.064]
+    assert [round(gaps[pair], 3) for pair in ((64e-4, 4e-4), (4e-4, 64e-4), (64e-4, 64e-4))] == [-0.417, 0.136, -0.042]
 
 
 def test_rows_of_tables_are_what_they_are_made_of():
     pair = ("subwords-1", "p-spin"), ("subwords-64", "p-spin")
     assert race.factor_rows([pair])[1] == ["p-Spin", "p-Spin", f"{race.plateau_factor(*pair):.1f}"]
+
+
+def test_rows_of_the_diagonal_are_those_of_the_ledger():
+    diagonal = ("subwords-1", "p-spin"), ("subwords-64", "transformer")
+    _, short, _, full, presets = race.diagonal_rows(diagonal, (8e-4, 32e-4))
+    assert float(short[4]) == pytest.approx(
+        race.short_end(diagonal[0], 8e-4) - race.short_end(diagonal[1], 8e-4), abs=5.1e-4
+    )
+    assert float(full[4]) == pytest.approx(ledger.results()["eight-times"].values["gap"], abs=5.1e-4)
+    assert float(presets[4]) == pytest.approx(ledger.results()["eight-times-untuned"].values["gap"], abs=5.1e-4)

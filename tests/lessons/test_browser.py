@@ -22,6 +22,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from helpers import CHROMIUM, needs_browser
 from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
@@ -59,10 +60,9 @@ CLASSES = {
     "13_batch_size_one": "forgetful-adam",
     "14_continual_learning": "era",
 }
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+pytestmark = needs_browser
 
 LISTEN = """() => {
     const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;

@@ -40,8 +40,8 @@ def test_compared_shows_where_networks_end():
         figure, ends = draw_compared(differs, "seconds", "recent")
         assert list(ends) == [f"{name}, end" for name in names]
         assert len(figure.axes[0].lines) == len(names)
-    [large] = {float(records.curve(run, "recent")[1][-1]) for run in records.seeds("bytes-64", "p-spin").values()}
-    assert ends["p-spin, batch 64, end"] == pytest.approx(large)
+    large = [records.curve(run, "recent")[1][-1] for run in records.seeds("bytes-64", "p-spin").values()]
+    assert ends["p-spin, batch 64, end"] == pytest.approx(sum(large) / len(large))
 
 
 def test_an_arm_looks_the_same_everywhere():

@@ -31,7 +31,7 @@ def attractors(model: LanguageModel) -> list[Attractor | DeployedAttractor]:
 
 @torch.no_grad()
 def layers(model: LanguageModel, tokens: Tensor, sample: int | None = None) -> list[Layer]:
-    """The maps of all layers while the model reads `tokens` [B,T]. sample: of that many tokens, spread evenly."""
+    """The maps of all layers while the model reads tokens [B,T]. sample: of that many tokens, spread evenly."""
     inputs: list[Tensor] = []
     modules = attractors(model)
     hooks = [module.register_forward_pre_hook(lambda _, given: inputs.append(given[0])) for module in modules]

@@ -1,20 +1,20 @@
 """The p-spin attractor: a layer whose output is the fixed point of a gated, ternary map.
 
-    Y = tanh(U) * sigmoid(G)      [U | G] = H = Z + (gamma * Y) W^T
+    y = tanh(u) * sigmoid(a)      [u | a] = f = z + (gamma * y) W^T
 
-Glossary (rows are tokens; ".." stands for any leading dimensions)
-    name    shape            paper       meaning
-    z       [.., 2*Dint]     Z           external drive, constant during the iteration
-    w_int   [2*Dint, Dint]   W_int^Q     internal couplings, already quantised
-    gamma   [Dint]           gamma       frustration, already 0.5*tanh(gamma_param)
-    y       [.., Dint]       Y           spins; Y_0 = spin(Z), Y_K is the answer
-    phi     [.., 2*Dint]     phi_u|phi_g derivatives of Y with respect to U and G at the last step
-    steps   int              K           products with w_int, forward and again backward
+Glossary (rows are tokens; ".." stands for any leading dimensions; I is the number of spins)
+    name    shape        paper       meaning
+    z       [.., 2I]     Z           external drive, constant during the iteration
+    w_int   [2I, I]      W_int^Q     internal couplings, already quantised
+    gamma   [I]          gamma       frustration, already 0.5*tanh(gamma_param)
+    y       [.., I]      Y           spins; y_0 = spin(z), y_K is the answer
+    phi     [.., 2I]     phi         derivatives of y with respect to u and a at the last step
+    steps   int          K           products with w_int, forward and again backward
 
 `unrolled` is the reference: autograd through all K steps, memory proportional to K.
 `equilibrium` has the same forward pass and the paper's implicit gradient: with J the Jacobian of one step, taken at the
-last field H_K, the gradient of the loss L with respect to H is phi * V, where V solves V = dL/dY + J^T V. The Neumann
-series adds up its first K + 1 terms, dL/dY + J^T dL/dY + .. + (J^T)^K dL/dY. It is the exact gradient of the fixed
+last field f_K, the gradient of the loss L with respect to f is phi * V, where V solves V = dL/dy + J^T V. The Neumann
+series adds up its first K + 1 terms, dL/dy + J^T dL/dy + .. + (J^T)^K dL/dy. It is the exact gradient of the fixed
 point only if both iterations have converged; where they have not, it is neither that nor the gradient of the K steps
 that were run. It computes in the dtype of its inputs, also under autocast, and is differentiable once.
 
@@ -22,7 +22,7 @@ Where it departs from the paper
     * `tol` (the paper has a fixed K). Every token stops by itself, forward and backward, so that a token's result
       depends on no other token: a common stopping rule would let later tokens change earlier ones, by how many steps
       they ask for.
-    * `gate="tanh"`: a product of two spins, tanh(U) * tanh(G), for networks of our second study. The paper's gate is
+    * `gate="tanh"`: a product of two spins, tanh(u) * tanh(a), for networks of our second study. The paper's gate is
       the sigmoid, and the kernels know no other.
     * The gradient of gamma needs no further product: with A = W diag(gamma), dgamma is the column sum of dA * W.
 """
@@ -56,18 +56,20 @@ GATES = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}
 
 
 def spin(h: Tensor, gate: str = "sigmoid") -> Tensor:
-    """One evaluation of the nonlinearity: [.., 2*Dint] -> [.., Dint]."""
+    """One evaluation of the nonlinearity, tanh(u) times the gate of a: h [.., 2I], a field [u | a] -> spins [.., I]."""
     u, g = h.chunk(2, -1)  # Eq. spin-split
     return torch.tanh(u) * GATES[gate](g)  # Eq. spin-output
 
 
 def step(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
-    """The map whose fixed point is the layer's answer: [.., Dint] -> [.., Dint]."""
+    """The map whose fixed point is the layer's answer: y [.., I], z [.., 2I], w_int [2I, I], gamma [I] -> [.., I]."""
     return spin(z + (gamma * y) @ w_int.T, gate)  # Eq. spin-field
 
 
 def unrolled(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> Tensor:
-    """K steps through plain autograd: the definition. Its gradient is that of the K steps."""
+    """K steps through plain autograd: the definition. Its gradient is that of the K steps.
+
+    z [.., 2I], w_int [2I, I], gamma [I] -> the spins after the last step, [.., I]."""
     check_map(z, w_int, gamma, steps, gate)
     y = spin(z, gate)
     for _ in range(steps):
@@ -88,7 +90,8 @@ def equilibrium(
 ) -> Tensor:
     """K steps, differentiated implicitly: memory does not depend on K.
 
-    tol: a token stops once all further relative changes |Y_k - Y_{k-1}| / |Y_k| together are expected to be below tol
+    z [.., 2I], w_int [2I, I], gamma [I] -> the spins after the last step, [.., I].
+    tol: a token stops once all further relative changes |y_n - y_{n-1}| / |y_n| together are expected to be below tol
     (see `iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.
     report: filled with the steps taken, forward at once and backward when the gradient is computed.
     backend: "triton" runs each step as one kernel over packed couplings (pspin_kernels.attractor). That needs a ternary
@@ -135,7 +138,7 @@ def _recover_codes(w_int: Tensor) -> tuple[Tensor, Tensor] | None:
 
 
 class _Equilibrium(torch.autograd.Function):
-    """Rows are tokens: z [n, 2*Dint], y [n, Dint]."""
+    """Rows are tokens: z [n, 2I], y [n, I]."""
 
     @staticmethod
     @backends.without_autocast
@@ -143,7 +146,7 @@ class _Equilibrium(torch.autograd.Function):
         ctx: Any, z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, tol: float | None, report: Report, gate: str
     ) -> Tensor:
         D, of_g = gamma.shape[0], dict(sigmoid=torch.sigmoid_, tanh=torch.tanh_)[gate]
-        acts = torch.empty_like(z)  # [tanh U | sigmoid G] of each token's last step
+        acts = torch.empty_like(z)  # [tanh u | sigmoid a] of each token's last step
 
         def step(y: Tensor, rows: Tensor | None) -> Tensor:
             drive, out = (z, acts) if rows is None else (z[rows], None)
@@ -166,7 +169,7 @@ class _Equilibrium(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         phi, y, w_int, gamma = ctx.saved_tensors
         D = gamma.shape[0]
-        dh = torch.empty_like(phi)  # [V * phi_u | V * phi_g]
+        dh = torch.empty_like(phi)  # [V * phi_u | V * phi_a]
         buffer = torch.empty_like(dy) if ctx.tol is None else None  # V_k may take the place of V_{k-1}, once spread
 
         def spread(V: Tensor, p: Tensor) -> Tensor:
@@ -183,25 +186,25 @@ class _Equilibrium(torch.autograd.Function):
         spread(V, phi)  # Eq. spin-grad
         del V
         buffer = None  # both given back before the next large one
-        dA = dh.T @ y  # gradient of A = w_int * gamma, [2*Dint, Dint]
+        dA = dh.T @ y  # gradient of A = w_int * gamma, [2I, I]
         dgamma = sum((a * w).sum(0) for a, w in zip(dA.split(512), w_int.split(512), strict=True))  # no second dA
         return dh, dA.mul_(gamma), dgamma, None, None, None, None
 
 
 def slopes(h: Tensor, gate: str = "sigmoid") -> tuple[Tensor, Tensor]:
-    """phi_u and phi_g of a field: [.., 2*Dint] -> two [.., Dint]."""
+    """phi_u and phi_a of a field: [.., 2I] -> two [.., I]."""
     u, g = h.chunk(2, -1)
-    phi_u, phi_g = slopes_(torch.cat([u.tanh(), GATES[gate](g)], -1), spin(h, gate), gate).chunk(2, -1)
-    return phi_u, phi_g
+    phi_u, phi_a = slopes_(torch.cat([u.tanh(), GATES[gate](g)], -1), spin(h, gate), gate).chunk(2, -1)
+    return phi_u, phi_a
 
 
 def slopes_(acts: Tensor, y: Tensor, gate: str = "sigmoid") -> Tensor:
-    """Derivatives of Y with respect to U and G, in the place of acts = [tanh U | sigmoid G]: [.., 2*Dint]."""
+    """Derivatives of y with respect to u and a, in the place of acts = [tanh u | sigmoid a]: [.., 2I]."""
     t, s = acts.chunk(2, -1)
-    if gate == "tanh":  # phi_u = s - t y as below; phi_g = t (1 - s^2) = t - s y
+    if gate == "tanh":  # phi_u = s - t y as below; phi_a = t (1 - s^2) = t - s y
         return acts.copy_(torch.cat([s - t * y, t - s * y], -1))
     torch.addcmul(s, t, y, value=-1, out=t)  # Eq. spin-slopes: phi_u = (1 - t^2) s = s - t y, since y = t s
-    torch.addcmul(y, s, y, value=-1, out=s)  # phi_g = t s (1 - s) = y - s y
+    torch.addcmul(y, s, y, value=-1, out=s)  # phi_a = t s (1 - s) = y - s y
     return acts
 
 
@@ -242,9 +245,9 @@ def iterate(step: Callable, x: Tensor, steps: int, tol: float | None) -> tuple[T
 
 def check_map(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> None:
     """Shapes, dtypes and devices fit together; else an error names the argument."""
-    two_d, D = checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]").shape
+    two_d, D = checks.tensor("w_int", w_int, 2, "[2I, I]").shape
     if two_d != 2 * D:
-        raise checks.wrong("w_int", f"shape {checks.shape(w_int)}", "[2*Dint, Dint]: twice as many rows as columns")
+        raise checks.wrong("w_int", f"shape {checks.shape(w_int)}", "[2I, I]: twice as many rows as columns")
     if not isinstance(z, Tensor) or z.ndim < 1 or z.shape[-1] != two_d or z.numel() == 0:
         came = f"shape {checks.shape(z)}" if isinstance(z, Tensor) else type(z).__name__
         raise checks.wrong("z", came, f"[.., {two_d}], as many columns as w_int has rows")

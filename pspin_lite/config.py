@@ -71,18 +71,18 @@ _RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class Config:
-    """What both architectures share. Letters in brackets are the paper's."""
+    """What both architectures share."""
 
     name: str
-    vocab: int  # |V|
-    context: int  # T, tokens a sequence
-    width: int  # D
-    layers: int  # L
+    vocab: int  # N, ids of tokens
+    context: int  # T, tokens per sequence
+    width: int  # D, of the stream
+    layers: int  # L, blocks
     heads: int  # H
-    inner: int  # D_int; for the Transformer the width of its SwiGLU
+    inner: int  # I, spins of an attractor; for the Transformer the width of its SwiGLU
 
     # Training, from the paper's appendix
-    batch: int = 1  # B, sequences a step
+    batch: int = 1  # B, sequences per step
     steps: int = 8000
     lr: float = 8e-4  # at the plateau
     warmup: int = 500  # steps of linear warm-up
@@ -113,10 +113,10 @@ class Config:
 
 @dataclass(frozen=True)
 class PSpinConfig(Config):
-    """The p-Spin Glass Network."""
+    """The p-Spin Glass Network: all that `Config` has, and its own."""
 
-    micro_steps: int = 5  # K
-    chunk: int | None = 128  # C; None: what is fastest on the device
+    micro_steps: int = 5  # K, steps of the attractor
+    chunk: int | None = 128  # C, tokens per chunk; None: what is fastest on the device
     tol: float | None = None  # let the attractor stop early; None: always K steps, as in the paper
     implicit: bool = True  # the paper's implicit gradient; False: autograd through the K steps
 
@@ -138,7 +138,8 @@ class PSpinConfig(Config):
 
 @dataclass(frozen=True)
 class TransformerConfig(Config):
-    """The baseline. The paper gives only its parameter counts; this ordinary modern shape has exactly those."""
+    """The Transformer: all that `Config` has, and its own. The paper gives only its parameter counts; this ordinary
+    modern shape has exactly those."""
 
     kv_heads: int = 4
     head_width: int = 64

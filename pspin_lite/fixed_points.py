@@ -1,7 +1,7 @@
 """Measurements of the attractor's map: does it settle to a fixed point, how fast, from where; how good is its gradient?
 
-The map is one step, y -> spin(z + (gamma * y) W^T). Shapes are those of attractor.py: z [.., 2D], w_int [2D, D],
-gamma [D], states y [.., D], a row per token. Nothing here is needed to train or to decode.
+The map is one step, y -> spin(z + (gamma * y) W^T). Shapes are those of attractor.py: z [.., 2I], w_int [2I, I],
+gamma [I], states y [.., I], a row per token. Nothing here is needed to train or to decode.
 
     residuals         relative change of every step
     spectral_radius   largest |eigenvalue| of the Jacobian at a state: below 1, steps lead back to a fixed point there
@@ -44,7 +44,9 @@ ELSEWHERE = "oscillates from some starts"  # not from the layer's own
 
 @torch.no_grad()
 def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> Tensor:
-    """Relative change |Y_k - Y_{k-1}| / |Y_k| over all tokens together, for k = 1..steps. [steps]"""
+    """Relative change |y_n - y_{n-1}| / |y_n| over all tokens together, for n = 1..steps.
+
+    z [.., 2I], w_int [2I, I], gamma [I] -> [steps]."""
     check_map(z, w_int, gamma, steps, gate)
     y, changes = spin(z, gate), []
     for _ in range(steps):
@@ -54,21 +56,22 @@ def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "
 
 
 def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
-    """dY_k / dY_{k-1} at y: [.., D, D]."""
-    phi_u, phi_g = slopes(z + (gamma * y) @ w_int.T, gate)
+    """J, the derivatives of a step at y: y [.., I], z [.., 2I], w_int [2I, I], gamma [I] -> [.., I, I]."""
+    phi_u, phi_a = slopes(z + (gamma * y) @ w_int.T, gate)
     W_u, W_g = w_int.chunk(2, 0)
-    return (phi_u.unsqueeze(-1) * W_u + phi_g.unsqueeze(-1) * W_g) * gamma
+    return (phi_u.unsqueeze(-1) * W_u + phi_a.unsqueeze(-1) * W_g) * gamma
 
 
 @torch.no_grad()
 def spectral_radius(
     y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, iterations: int = 60, exact: bool = False, gate: str = "sigmoid"
 ) -> Tensor:
-    """Largest |eigenvalue| of the Jacobian of a step at y, for each token. [..]
+    """Largest |eigenvalue| of the Jacobian of a step at y, for each token.
 
-    exact: from all eigenvalues, D^3 per token. Otherwise by power iteration, which never builds the Jacobian. The
-    leading eigenvalues are often a complex pair, under which the growth of a single step swings; so the growth is
-    averaged (geometrically) over the second half of the iterations."""
+    y [.., I], z [.., 2I], w_int [2I, I], gamma [I] -> [..].
+    exact: from all eigenvalues, in I^3 operations per token. Otherwise by power iteration, which never builds the
+    Jacobian. The leading eigenvalues are often a complex pair, under which the growth of a single step swings; so the
+    growth is averaged (geometrically) over the second half of the iterations."""
     checks.whole("iterations", iterations, 2)
     if exact:
         J = jacobian(y, z, w_int, gamma, gate)
@@ -92,10 +95,11 @@ def spectral_radius(
 def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
     """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
 
-    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
+    w_int [2I, I], gamma [I].
+    J = [diag(phi_u) diag(phi_a)] W diag(gamma), and phi_u^2 + phi_a^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
     |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small. The
     gate tanh has the same bound: (1-t^2)^2 s^2 + t^2 (1-s^2)^2 <= (1-t^2) s^2 + t^2 (1-s^2) < 1."""
-    checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
+    checks.tensor("w_int", w_int, 2, "[2I, I]")
     checks.same("gamma", gamma, (w_int.shape[1],), "one for each column of w_int")
     return torch.linalg.matrix_norm(w_int * gamma, 2).item()
 
@@ -119,8 +123,11 @@ def gradient_error(
     direction: Tensor | None = None,
     gate: str = "sigmoid",
 ) -> float:
-    """Relative error of the implicit gradient with respect to z; `against`: see REFERENCES. direction: gradient of the
-    loss with respect to the spins, [n, D]; None: a random one, always the same."""
+    """Relative error of the implicit gradient with respect to z, after `steps` steps.
+
+    z [n, 2I], w_int [2I, I], gamma [I].
+    against: "converged", itself after many steps; "fixed point", autograd through many steps; "steps", autograd through
+    as many. direction [n, I]: gradient of the loss with respect to the spins; None: a random one, always the same."""
     layer, enough = REFERENCES[checks.choice("against", against, REFERENCES)](steps)
     if direction is None:
         direction = torch.randn(len(z), len(gamma), generator=torch.Generator().manual_seed(0)).to(z)
@@ -145,7 +152,7 @@ def drive_gradient(
 
 
 def random_direction(like: Tensor, seed: int = 1) -> Tensor:
-    """For spins like these, drawn in float64 whatever their dtype."""
+    """A random direction for spins like [..], drawn in float64 whatever their dtype."""
     return torch.randn(like.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(like)
 
 
@@ -172,8 +179,8 @@ def gradient_errors(scales: np.ndarray, most: int, gamma: float = 0.5) -> dict[s
 class Examination:
     """What `examine` says. L is the number of steps shown, K the number the layer takes."""
 
-    path: np.ndarray  # [L+1, n, D] states from the layer's own start Y_0
-    residual: np.ndarray  # [L, n] relative change |Y_k - Y_{k-1}| / |Y_k| of each token
+    path: np.ndarray  # [L+1, n, I] states from the layer's own start y_0
+    residual: np.ndarray  # [L, n] relative change |y_n - y_{n-1}| / |y_n| of each token
     radius: np.ndarray  # [n] largest |eigenvalue| of the Jacobian of a step at a fixed point; nan if none was found
     bound: float  # Lipschitz bound of a step, for any drive
     settles: np.ndarray  # [n] whether the layer's own start has settled within LIMIT steps
@@ -186,7 +193,9 @@ class Examination:
 @torch.no_grad()
 def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, seed: int = 0) -> Examination:
     """Follows the layer's own start and `starts` random ones until they settle or LIMIT steps have passed. What it says
-    about fixed points is what those starts met: others may exist."""
+    about fixed points is what those starts met: others may exist.
+
+    z [n, 2I], w_int [2I, I], gamma [I]. -> what `Examination` has: verdicts, radius, residual and more."""
     checks.whole("K", K, 0)
     n, D = z.shape[0], gamma.shape[0]
     y, path, moved = torch.cat([spin(z).unsqueeze(0), random_starts(n, D, starts, seed).to(z)]), [spin(z)], []
@@ -224,20 +233,22 @@ def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, se
 
 
 def random_starts(n: int, D: int, starts: int = 6, seed: int = 0) -> Tensor:
-    """States between -1 and 1: [starts, n, D], float64."""
+    """States between -1 and 1: [starts, n, I], float64."""
     rng = torch.Generator().manual_seed(seed)
     return 2 * torch.rand(starts, n, D, generator=rng, dtype=torch.float64) - 1
 
 
 def newton(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
-    """A step of Newton's method towards a fixed point: [.., D] -> [.., D]."""
+    """A step of Newton's method towards a fixed point: [.., I] -> [.., I]."""
     eye = torch.eye(gamma.shape[0], dtype=z.dtype)
     return y + torch.linalg.solve(eye - jacobian(y, z, w_int, gamma), step(y, z, w_int, gamma) - y)
 
 
 def follow(z: Tensor, w_int: Tensor, gamma: Tensor, stages: int = 12) -> Tensor:
     """A fixed point, also where steps lead away from it: the one for gamma = 0, spin(z), followed by Newton's method as
-    gamma grows to what it is. nan for tokens for which that fails."""
+    gamma grows to what it is. nan for tokens for which that fails.
+
+    z [.., 2I], w_int [2I, I], gamma [I] -> [.., I]."""
     y = spin(z)
     for stage in range(1, stages + 1):
         part = gamma * (stage / stages)
@@ -248,7 +259,7 @@ def follow(z: Tensor, w_int: Tensor, gamma: Tensor, stages: int = 12) -> Tensor:
 
 
 def distinct(points: Tensor, apart: float) -> list[Tensor]:
-    """Of the rows [m, D], those that differ from all before them by more than `apart` in some spin."""
+    """Of the rows [m, I], those that differ from all before them by more than `apart` in some spin."""
     different: list[Tensor] = []
     for row in points:
         if all((row - other).abs().max() > apart for other in different):
@@ -281,7 +292,7 @@ def _together(verdicts: list[str]) -> str:
 
 
 def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K: int) -> np.ndarray:
-    """dL/dH by the paper's series after 0..K products, with the slopes at H_K, against the exact one at the fixed point
+    """dL/df by the paper's series after 0..K products, with the slopes at f_K, against the exact one at the fixed point
     `end`. L is a fixed random direction; only tokens that settle have an exact gradient."""
     if not settled.any():
         return np.full(K + 1, np.nan)
@@ -290,11 +301,11 @@ def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K
     J = jacobian(end, *layer)
     exact = torch.linalg.solve(torch.eye(J.shape[-1], dtype=J.dtype) - J.mT.where(settled[:, None, None], 0.0), dy)
     exact = torch.cat([exact * phi for phi in slopes(z + (gamma * end) @ w_int.T)], -1)[settled]
-    phi_u, phi_g = slopes(z if K == 0 else z + (gamma * before) @ w_int.T)
+    phi_u, phi_a = slopes(z if K == 0 else z + (gamma * before) @ w_int.T)
     V, errors = dy, []
     for k in range(K + 1):
         if k:
-            V = dy + gamma * (torch.cat([V * phi_u, V * phi_g], -1) @ w_int)  # as in attractor.py
-        series = torch.cat([V * phi_u, V * phi_g], -1)[settled]
+            V = dy + gamma * (torch.cat([V * phi_u, V * phi_a], -1) @ w_int)  # as in attractor.py
+        series = torch.cat([V * phi_u, V * phi_a], -1)[settled]
         errors.append(((series - exact).norm() / exact.norm()).item())
     return np.array(errors)

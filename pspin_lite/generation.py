@@ -56,6 +56,9 @@ def generate(
 ) -> Iterator[int]:
     """Ids that follow the prompt: at most `tokens`, fewer if `end` comes. An empty prompt starts from `end`.
 
+    prompt_ids [n]: integers. temperature: logits are divided by it; 0 takes the likeliest token, always.
+    top_k, top_p: only the k likeliest are drawn from, or the likeliest that reach probability p together.
+    seed: the same seed gives the same text; None draws one.
     vocab: only ids below it are drawn, where the tokenizer has fewer than the model; None: all.
     The model is in eval mode until the iterator is done."""
     prompt = torch.as_tensor(prompt_ids).reshape(-1)
@@ -104,7 +107,7 @@ def _generate(
 
 
 def choose(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, rng: torch.Generator) -> int:
-    """One id from logits [V]."""
+    """One id from logits [N]."""
     logits = logits.detach().double().cpu()
     if not bool(logits.isfinite().all()):
         raise checks.wrong("logits", "values that are nan or infinite", "finite numbers: are the model's weights?")
@@ -133,8 +136,10 @@ def stream(
     top_p: float | None = None,
     seed: int | None = None,
 ) -> Iterator[str]:
-    """Pieces of text that follow the prompt, which is not repeated. A character whose bytes come in several tokens is
-    shown once it is complete; bytes that do not form UTF-8 are shown as \\xff and the like."""
+    """Pieces of text that follow the prompt, which is not repeated; the other arguments are those of `generate`.
+
+    A character whose bytes come in several tokens is shown once it is complete; bytes that do not form UTF-8 are shown
+    as \\xff and the like."""
     if not isinstance(prompt, str):
         raise checks.wrong("prompt", type(prompt).__name__, "a str")
     check_tokenizer(model, tokenizer)

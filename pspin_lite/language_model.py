@@ -57,7 +57,7 @@ class LanguageModel(nn.Module):
         return self.norm(x), after
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """[B,T] token ids -> [B,T,V] logits."""
+        """tokens [B,T], ids -> logits [B,T,N]."""
         tokens = checks.ids("tokens", tokens, 2, "[B, T]", self.cfg.vocab)
         return self.head(self.hidden(tokens)[0])
 
@@ -65,7 +65,9 @@ class LanguageModel(nn.Module):
         return F.linear(x, self.embedding.weight)  # Eq. head
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Mean nats per token, in pieces: at most 32 MB of logits are alive at once, whatever B, T and V."""
+        """tokens [B,T] and the targets [B,T] that follow them -> mean nats per token, a scalar.
+
+        In pieces: at most 32 MB of logits are alive at once, whatever B, T and N."""
         tokens = checks.ids("tokens", tokens, 2, "[B, T]", self.cfg.vocab)
         targets = checks.ids("targets", targets, 2, "[B, T]", self.cfg.vocab)
         checks.same("targets", targets, tuple(tokens.shape), "the shape of tokens")
@@ -74,14 +76,14 @@ class LanguageModel(nn.Module):
 
     @torch.no_grad()
     def step(self, token: Tensor, state: list | None = None) -> tuple[Tensor, list]:
-        """Decodes: [B] token ids and the state so far (None: the start) -> [B,V] logits and the new state."""
+        """Decodes: token [B], ids, and the state so far (None: the start) -> logits [B,N] and the new state."""
         token = checks.ids("token", token, 1, "[B]", self.cfg.vocab)
         x, state = self.hidden(token[:, None], state)
         return self.head(x[:, 0]), state
 
     @torch.no_grad()
     def prefill(self, tokens: Tensor, state: list | None = None) -> tuple[Tensor, list]:
-        """Reads a whole prompt at once: [B,T] -> [B,V] logits after its last token, and the state to go on from."""
+        """Reads a whole prompt at once: tokens [B,T] -> logits [B,N] after its last token, and the state."""
         tokens = checks.ids("tokens", tokens, 2, "[B, T]", self.cfg.vocab)
         x, state = self.hidden(tokens, state)
         return self.head(x[:, -1]), state

@@ -4,7 +4,7 @@ Glossary
     name        shape      paper    meaning
     x           [B,T,D]    X        residual stream; X^(l-1) into block l, X_mid between its halves, X^(l) out of it
     state       L x [B,H,d,d]  h    memory of every block: all that decoding carries from token to token
-    gamma_param [Dint]     gamma_param   unbounded; gamma = 0.5 * tanh(gamma_param)
+    gamma_param [I]        gamma_param   unbounded; gamma = 0.5 * tanh(gamma_param)
 
 Paper silent: what the gate's bias starts at. It has none (the parameter counts of the paper's appendix leave no room
 for one), so every head starts with a decay near one half.
@@ -103,7 +103,8 @@ class Block(nn.Module):
 
 
 class PSpinLM(LanguageModel):
-    """Algorithms 1 and 2 of the paper: the same layers in other sizes. Eq. alg-subword, Eq. alg-byte"""
+    """The p-Spin network, algorithms 1 and 2 of the paper: the same layers, other sizes.
+    Eq. alg-subword, Eq. alg-byte"""
 
     cfg: PSpinConfig
 

@@ -54,6 +54,7 @@ from . import _fast_chunks as fast
 def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Token by token, through plain autograd: the definition. O(T d^2) time, one step after another.
 
+    q, k, v [B,T,H,d], g [B,T,H] log decays, at most 0; state [B,H,d,d], None: zeros. q is scaled by d**-0.5 already.
     Returns the outputs [B,T,H,d] and the state [B,H,d,d] after the last token."""
     h = _check(q, k, v, g, state)
     out_dtype = q.dtype
@@ -68,7 +69,9 @@ def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor | None =
 
 @backends.without_autocast
 def quadratic(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
-    """All pairs of tokens at once, like attention with a decay instead of a softmax. O(T^2) time and memory."""
+    """All pairs of tokens at once, like attention with a decay instead of a softmax. O(T^2) time and memory.
+
+    q, k, v [B,T,H,d], g [B,T,H] log decays, at most 0 -> the outputs [B,T,H,d]."""
     dtype = _check(q, k, v, g, None).dtype
     Q, K, V = (rearrange(x.to(dtype), "b t h d -> b h t d") for x in (q, k, v))
     M = decay_mask(rearrange(g.to(dtype), "b t h -> b h t"))  # [B,H,T,T]
@@ -87,6 +90,7 @@ def chunked(
 ) -> tuple[Tensor, Tensor]:
     """Quadratic inside chunks of `chunk` tokens, recurrent from chunk to chunk. O(T (C d + d^2)) time, O(T) memory.
 
+    q, k, v [B,T,H,d], g [B,T,H] log decays, at most 0; state [B,H,d,d], None: zeros. q is scaled by d**-0.5 already.
     chunk=None takes what is fastest on the device (64 on a CPU, 128 on a GPU): results differ by rounding only. Without
     a gradient, a CPU takes longer chunks in pieces of 64.
     Returns the outputs [B,T,H,d] and the state [B,H,d,d] after the last token."""
@@ -114,7 +118,7 @@ def chunked(
 
 
 def decay_mask(g: Tensor) -> Tensor:
-    """Eq. ssm-mask: [.., C] log decays -> [.., C, C] with M[c,j] = exp(g_{j+1} + ... + g_c) for c >= j, else 0.
+    """Eq. ssm-mask: g [.., C] log decays -> [.., C, C] with M[c,j] = exp(g_{j+1} + ... + g_c) for c >= j, else 0.
 
     Each segment j+1..c is summed by itself, and everything outside it is set to 0 *before* the exponential."""
     C = g.shape[-1]

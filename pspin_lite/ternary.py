@@ -5,7 +5,7 @@ Glossary
     w       any          W        full-precision weight, the one that is trained
     scale   scalar       s        mean absolute value of w
     codes   like w       W^Q / s  int8 in {-1, 0, 1}
-    packed  [.., n/4]    -        uint8, four codes a byte along the last axis
+    packed  [.., n/4]    -        uint8, four codes per byte along the last axis
 
 Two bits hold a code: 00 is -1, 01 is 0, 10 is 1; 11 never occurs. The first of the four is in the lowest bits.
 
@@ -32,7 +32,7 @@ Form = TypeVar("Form")  # of a weight: quantised or packed
 
 
 def quantize(w: Tensor) -> tuple[Tensor, Tensor]:
-    """Absmean quantisation: codes in {-1, 0, 1} (int8, like w) and the scale (a scalar tensor in w's dtype)."""
+    """Absmean quantisation of w [..]: codes in {-1, 0, 1}, int8 [..], and the scale, a scalar tensor in w's dtype."""
     _check_weight(w)
     codes, scale = absmean(w.detach())
     if not scale.isfinite():
@@ -47,7 +47,7 @@ def absmean(w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def ste(w: Tensor) -> Tensor:
-    """codes * scale in w's dtype; its gradient passes to w unchanged ("straight through" the rounding).
+    """w [..] -> codes * scale, [..] in w's dtype. The gradient passes to w unchanged: "straight through" the rounding.
 
     The common w + (quantised - w).detach() has the same gradient, but a value that rounding makes only nearly ternary.
     """
@@ -67,7 +67,8 @@ class _StraightThrough(torch.autograd.Function):
 
 
 def pack(codes: Tensor) -> Tensor:
-    """int8 codes [.., n] -> uint8 [.., ceil(n/4)]. A last, partly used byte is filled with zeros (code 0)."""
+    """codes [.., n] of int8 -> uint8 [.., ceil(n/4)], four codes per byte. A last, partly used byte is filled with
+    zeros (code 0)."""
     if not isinstance(codes, Tensor) or codes.ndim == 0 or codes.is_floating_point() or codes.dtype == torch.bool:
         came = (
             f"dtype {codes.dtype}, shape {checks.shape(codes)}" if isinstance(codes, Tensor) else type(codes).__name__
@@ -80,7 +81,7 @@ def pack(codes: Tensor) -> Tensor:
 
 
 def unpack(packed: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """uint8 [.., ceil(n/4)] -> int8 codes of `shape` [.., n]."""
+    """packed [.., ceil(n/4)] of uint8 -> the int8 codes of `shape`, [.., n]."""
     shape = tuple(shape)
     if not isinstance(packed, Tensor) or packed.dtype != torch.uint8:
         raise checks.wrong("packed", getattr(packed, "dtype", type(packed).__name__), "a uint8 tensor")
@@ -117,7 +118,8 @@ class _PackedLinear(torch.autograd.Function):
 
 
 class TernaryLinear(nn.Linear):
-    """A linear layer without bias that trains in full precision, computes with ternary weights and exports packed."""
+    """A linear layer without bias, [.., in] -> [.., out], that trains in full precision, computes with ternary weights
+    and exports packed."""
 
     def __init__(self, in_features: int, out_features: int, backend: str = "auto"):
         super().__init__(in_features, out_features, bias=False)

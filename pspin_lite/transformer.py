@@ -86,5 +86,7 @@ class TransformerBlock(nn.Module):
 
 
 class TransformerLM(LanguageModel):
+    """The baseline; it has the methods of PSpinLM. Its state grows with every token."""
+
     def __init__(self, cfg: TransformerConfig):
         super().__init__(cfg, (TransformerBlock(cfg) for _ in range(cfg.layers)))

@@ -16,6 +16,8 @@ import pytest
 import torch
 from torch import Tensor
 
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 # B, T, H, d, chunk: T no multiple of the chunk, T = 1, the paper's head widths 68 and 88, odd widths, batch 1 and 3
 SHAPES = [
     (1, 1, 1, 4, 128),

@@ -237,7 +237,7 @@ def test_peak_memory_does_not_depend_on_steps():
         (dict(z=[1.0]), ["z", "list"]),
         (dict(z=torch.zeros(3, 8).double()), ["z", "float64", "float32"]),
         (dict(w_int=torch.zeros(8, 5)), ["w_int", "[8, 5]", "twice"]),
-        (dict(w_int=torch.zeros(8)), ["w_int", "[8]", "[2*Dint, Dint]"]),
+        (dict(w_int=torch.zeros(8)), ["w_int", "[8]", "[2I, I]"]),
         (dict(w_int=torch.zeros(8, 4, dtype=torch.int8)), ["w_int", "int8", "floating"]),
         (dict(gamma=torch.zeros(8)), ["gamma", "[8]", "[4]"]),
         (dict(steps=-1), ["steps", "-1", ">= 0"]),

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import html
+import inspect
+import pydoc
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote
 
+import nbformat
 import pytest
+import torch
+from helpers import CHROMIUM, needs_browser
 
+import pspin_lite as ps
 from pspin_lite.lessons import explore_attractor
+from pspin_lite.lessons.figures import state_space, ternary
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 MB = 1_000_000
-needs_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium: apt-get install chromium")
+PAGES = ["index", "api", *sorted(f"docs/{path.stem}" for path in (ROOT / "docs").glob("*.md"))]
+API = (ROOT / "docs" / "book" / "api.md").read_text(encoding="utf-8")
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+ENTRY = re.compile(r"^\.\. auto(?:function|class):: (pspin_lite\.[\w.]+)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +91,45 @@ def test_tables_are_tables(book):
     assert "<table" in texts["notebooks/00_start_here.html"]
 
 
-def test_the_examples_of_the_library_run():
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "book" / "api.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert len(blocks) >= 6
+def test_every_explorer_is_live(book):
+    for name, text in pages(book).items():
+        assert text.count('class="pspin-still"') == text.count("pspinLive.mount("), name
+
+
+def test_the_examples_of_the_library_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for block in blocks:
+    for block in CODE.findall(API):
         exec(compile(block, "api.md", "exec"), names)
     assert names["o"].shape == (1, 100, 4, 16)
-    assert names["state"].shape == (1, 4, 16, 16)
+    assert names["memory"].shape == (1, 4, 16, 16)
     assert names["y"].shape == (1, 10, 32)
+    assert "ps." not in re.sub(r"```.*?```", "", API, flags=re.DOTALL), "every call is in a block that runs"
+
+
+def test_every_public_name_has_an_entry():
+    """The names of the package, a function of each of its modules, and whatever texts and notebooks call."""
+    entries = {entry.removeprefix("pspin_lite.") for entry in ENTRY.findall(API)}
+    assert {entry.partition(".")[0] for entry in entries} >= set(ps.__all__)
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    notebooks = [nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4) for name in NOTEBOOKS]
+    texts += [cell.source for notebook in notebooks for cell in notebook.cells]
+    assert {call for text in texts for call in re.findall(r"\bps\.([\w.]+)\(", text)} <= entries
+
+
+def test_every_entry_has_an_example_and_tensors_have_shapes(book):
+    for section in API.split("\n## ")[1:]:
+        code = "".join(CODE.findall(section))
+        for entry in ENTRY.findall(section):
+            assert re.search(rf"\b{entry.rpartition('.')[2]}\b", code), f"{entry}: no example"
+            thing = pydoc.locate(entry)
+            methods = re.search(rf":: {entry}(?:\(\))?\n   :members: (.*)", section)
+            things = [getattr(thing, name) for name in methods[1].split(", ")] if methods else [thing]
+            for one in filter(inspect.isfunction, things):
+                tensors = [name for name, kind in one.__annotations__.items() if kind.startswith("Tensor")]
+                for name in set(tensors) - {"return"}:
+                    assert re.search(rf"\b{name}\b[\w, `]*(\[|scalar)", one.__doc__), f"{entry}: shape of {name}"
+    assert "function &lt;" not in pages(book)["api.html"], "a default that is shown as an object"
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +137,7 @@ def browser(book):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
         chromium.close()
 
@@ -124,14 +161,14 @@ def visit(browser, book):
 
 
 @needs_browser
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", [f"notebooks/{name}" for name in NOTEBOOKS] + PAGES)
 def test_a_page_on_a_phone_and_in_the_dark(visit, name):
-    page = visit(f"notebooks/{name}.html", 390, "dark")
+    page = visit(f"{name}.html", 390, "dark")
     page.wait_for_function("!document.querySelector('.math') || window.MathJax?.startup?.promise !== undefined")
     page.evaluate("document.querySelector('.math') && MathJax.startup.promise")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert page.locator("span.math, div.math").count() == page.locator(".math mjx-container").count() > 0
+    assert page.locator("span.math, div.math").count() == page.locator(".math mjx-container").count()
     assert page.locator("mjx-merror").count() == 0
     page.close()
 
@@ -157,19 +194,50 @@ def test_the_front_page_has_the_picture_the_answer_and_the_map(visit):
     page.close()
 
 
+def _normal_weights():
+    """The first kind of weights of notebook 04, which starts with this seed."""
+    W = torch.randn(1000, 1000, generator=torch.Generator().manual_seed(4))
+    return ternary.three_values({"normal": W[:200]})
+
+
+LIVE = {  # notebook -> the function behind its explorer, where it starts, and moves: control, key, where that leads
+    "01_gated_state_space": (
+        lambda: state_space.decay_and_chunks,
+        dict(decay=0.95, chunk=16, T=64),
+        [("decay", "ArrowRight", 0.98), ("chunk", "Home", 1), ("T", "End", 256), ("decay", "End", 1.0)],
+    ),
+    "04_ternary_weights": (
+        _normal_weights,
+        dict(threshold=0.5, scale=1.0, weights="normal"),
+        [("threshold", "ArrowRight", 0.55), ("scale", "End", 3.0), ("threshold", "Home", 0.0)],
+    ),
+    "05_attractor": (
+        lambda: explore_attractor.draw_two_spins,
+        dict(kind="agree", K=5, gamma=0.5, w=4.0),
+        [("K", "ArrowRight", 6), ("w", "End", 8.0), ("gamma", "Home", -0.5), ("kind", "ArrowDown", "frustrated")],
+    ),
+}
+
+
 @needs_browser
-def test_a_live_slider_agrees_with_python(visit):
+@pytest.mark.parametrize("name", LIVE)
+def test_live_sliders_agree_with_python(visit, name):
     """On the built page, from disk and by keyboard. tests/lessons/test_live.py compares all of them on grids."""
-    page = visit("notebooks/05_attractor.html")
-    box = page.locator(".pspin-live", has=page.locator("[data-control=kind]")).first
-    box.locator("[data-control=K]").press("ArrowRight")
-    box.locator("[data-control=w]").press("End")
-    _, numbers = explore_attractor.draw_two_spins(kind="agree", K=6, gamma=0.5, w=8.0)
-    for name, value in numbers.items():
-        cell = box.locator(f'[data-name="{name}"]')
-        if isinstance(value, str):
-            assert cell.text_content() == value
-        else:
-            assert float(cell.get_attribute("data-value")) == pytest.approx(value, rel=1e-6, abs=1e-12)
+    page = visit(f"notebooks/{name}.html")
+    make, now, moves = LIVE[name]
+    draw, box = make(), page.locator(".pspin-live")
+    for control in now:
+        box = box.filter(has=page.locator(f"[data-control={control}]"))
+    for control, key, value in [(None, "", None), *moves]:
+        if control:
+            box.locator(f"[data-control={control}]").press(key)
+            now[control] = value
+        for label, number in draw(**now)[1].items():
+            cell = box.locator(f'[data-name="{label}"]')
+            if isinstance(number, str):
+                assert cell.text_content() == number, (label, now)
+            else:
+                shown = float(cell.get_attribute("data-value"))
+                assert shown == pytest.approx(number, rel=1e-6, abs=1e-12), (label, now)
     assert page.locator(".pspin-still").first.is_hidden(), "the picture gives way"
     page.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 from typing import Any
 
@@ -39,7 +41,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-autodoc_typehints = "description"
+autodoc_typehints = "none"  # the text has shapes
+autodoc_preserve_defaults = True  # as the code writes them
 autodoc_member_order = "bysource"
 
 
@@ -52,8 +55,18 @@ def unwrap_equations(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def read_docstring(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Our docstrings are plain text with code in single backticks; Sphinx reads reStructuredText."""
-    lines[:] = [re.sub(r"`+([^`]+)`+", r"``\1``", line).replace("|", r"\|") for line in lines]
+    """Our docstrings are plain text with code in single backticks; Sphinx reads reStructuredText. A line that ends
+    early ends a paragraph. What the fields of a dataclass mean, the comments behind them say."""
+    if dataclasses.is_dataclass(obj):
+        fields = re.findall(r"^    (\w+): [^#\n]*# (.*)$", inspect.getsource(obj), re.MULTILINE)
+        lines += ["", *(f"- `{field}`: {comment}" for field, comment in fields)]
+    plain = [re.sub(r"`+([^`]+)`+", r"``\1``", line).replace("|", r"\|").replace("*", r"\*") for line in lines]
+    lines[:] = []
+    for line, following in zip(plain, [*plain[1:], ""], strict=True):
+        lines.append(line)
+        first = following.partition(" ")[0]
+        if line.endswith(".") and first and len(line) + len(first) < 105:
+            lines.append("")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

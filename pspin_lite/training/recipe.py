@@ -60,8 +60,8 @@ def gradient_norm(model: LanguageModel) -> Tensor:
 
 
 def finish_step(model: LanguageModel, optimizer: torch.optim.Optimizer, rate: float, norm: Tensor) -> None:
-    """From gradients to new parameters: clips gradients of global norm `norm`, and takes the step at learning rate
-    `rate`."""
+    """From gradients to new parameters: clips gradients of global norm `norm`, a scalar, and takes the step at learning
+    rate `rate`."""
     for group in optimizer.param_groups:
         group["lr"] = rate
     torch.nn.utils.clip_grads_with_norm_(model.parameters(), model.cfg.clip, norm)

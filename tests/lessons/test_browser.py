@@ -22,13 +22,14 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from helpers import CHROMIUM, needs_browser
 from nbformat.v4 import new_code_cell
 
 import pspin_lite as ps
 from pspin_lite.lessons import explore_adam, explore_model, widgets
 from pspin_lite.lessons import explore_attractor as explore
 from pspin_lite.lessons.figures import eras as draw
-from pspin_lite.lessons.figures import race
+from pspin_lite.lessons.figures import race, study
 from pspin_lite.study import continual, records
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -39,10 +40,7 @@ from pspin_lite.lessons.figures import training as draw
 from pspin_lite.lessons.widgets import Explorer
 by_order, levels = {"held-out": [4.4, 3.4, 2.7, 2.1, 1.7, 1.6, 1.6, 1.7]}, {"held-out": {"the network": 1.76}}
 write_by_counts = lambda order: (f"a text of order {order}", 0.5)""",
-    "12_what_does_the_work": """from ipywidgets import SelectMultiple
-from pspin_lite.lessons.figures import study as draw
-from pspin_lite.study import records
-bits = dict.fromkeys(("p-spin", "k0-same-size", "swiglu", "transformer"))""",
+    "12_what_does_the_work": "from pspin_lite.lessons.figures import study as draw",
     "11_subword_run": "from pspin_lite.lessons.figures import race",
     "13_batch_size_one": """from ipywidgets import SelectionSlider
 from pspin_lite.lessons import explore_adam
@@ -59,10 +57,9 @@ CLASSES = {
     "13_batch_size_one": "forgetful-adam",
     "14_continual_learning": "era",
 }
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 RUN_ALL, PATIENCE = 600_000, 60_000  # milliseconds for all cells and for anything else, on a busy machine
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+pytestmark = needs_browser
 
 LISTEN = """() => {
     const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
@@ -279,24 +276,25 @@ def counting(page) -> None:
 def arms(page) -> None:
     """Of notebook 12: what is chosen is what is shown, over any axis."""
     box = page.locator(".arms")
-    bits = {}
-    for split in ("held-out", "recent"):
-        for name in ("p-spin", "transformer"):
-            runs = records.seeds("bytes-1", name).values()
-            bits[name, split] = float(np.mean([records.curve(run, split)[1][-1] for run in runs]))
-    box.get_by_role("listbox").select_option(["p-spin", "transformer"])
-    expect_numbers(box, {f"{name}, end": bits[name, "held-out"] for name in ("p-spin", "transformer")})
-    assert box.locator('[data-name="swiglu, end"]').count() == 0
+
+    def ends(split: str) -> dict[str, float]:
+        runs = {name: records.seeds("bytes-1", name).values() for name in study.COMPARED["the mixer"]}
+        bits = {name: [records.curve(run, split)[1][-1] for run in seeds] for name, seeds in runs.items()}
+        return {f"{name}, end": float(np.mean(values)) for name, values in bits.items()}
+
+    differs, axis, split = box.get_by_role("combobox").all()
+    differs.select_option("the mixer")
+    expect_numbers(box, ends("held-out"))
+    page.wait_for_function("() => !document.querySelector('.arms [data-name=\"swiglu, end\"]')")
     pictures = [box.locator("svg").inner_html()]
-    axis, split = box.get_by_role("combobox").all()
-    for choice in ("tokens", "flops", "seconds"):
+    for choice in ("arithmetic", "time"):
         axis.select_option(choice)
         page.wait_for_function(
             "before => document.querySelector('.arms svg').innerHTML !== before", arg=pictures[-1], timeout=PATIENCE
         )
         pictures.append(box.locator("svg").inner_html())
     split.select_option("recent")
-    expect_numbers(box, {f"{name}, end": bits[name, "recent"] for name in ("p-spin", "transformer")})
+    expect_numbers(box, ends("recent"))
 
 
 def recipes(page) -> None:

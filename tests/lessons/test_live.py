@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
 
 import ipywidgets as ipw
 import numpy as np
 import pytest
 import torch
+from helpers import CHROMIUM, needs_browser
 from matplotlib.figure import Figure
 
 from pspin_lite import fixed_points
 from pspin_lite.lessons import explore_attractor, explore_memory, explore_model, live, widgets
 from pspin_lite.lessons.figures import state_space, ternary
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+pytestmark = needs_browser
 
 
 def explorers() -> dict[str, widgets.Explorer]:

@@ -208,9 +208,9 @@ def test_sections_are_numbered_without_gaps(path):
     assert len(numbers) >= 4
 
 
-def test_the_whole_series_takes_less_than_fifteen_minutes():
+def test_the_whole_series_takes_less_than_twelve_minutes():
     """By what the notebooks state; that they keep to it is checked where they are executed (notebooks/conftest.py)."""
-    assert sum(conftest.stated(nbformat.read(path, 4)) for path in STORED) < 15 * 60
+    assert sum(conftest.stated(nbformat.read(path, 4)) for path in STORED) < 12 * 60
 
 
 def test_a_notebook_under_test_has_no_network():

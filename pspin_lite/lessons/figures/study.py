@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,6 +24,12 @@ AXES = {
 PANELS = ("sequences", "flops")  # of `learning`; tokens and sequences would be the same curve
 
 Runs = Mapping[str, Sequence[dict]]  # name -> records, a seed each
+COMPARED = {  # what differs -> networks of bytes-1, or of bytes-64
+    "the MLP": ("p-spin", "k0-same-size", "full-precision", "swiglu", "transformer"),
+    "the mixer": ("p-spin", "long-gate", "attention", "transformer"),
+    "the steps": ("p-spin", "k0", "k1", "k2", "k10"),
+    "the batch size": ("p-spin", "transformer", "p-spin, batch 64", "transformer, batch 64"),
+}
 LOOKS = [dict(color=c, linestyle="-") for c in CYCLE] + [dict(color=c, linestyle="--") for c in CYCLE[3:] + CYCLE[:3]]
 OF_ARMS = {arm.name: look for arm, look in zip(study.GROUPS["bytes-1"], LOOKS, strict=False)}
 
@@ -86,6 +92,20 @@ def one_axis(runs: Runs, unit: str, split: str = records.SPLIT) -> tuple[Figure,
     if shown:
         panel.legend()
     return figure, {name: bits for name, (_, bits) in shown.items()}
+
+
+def compared() -> Callable[[str, str, str], tuple[Figure, dict[str, float]]]:
+    """For an Explorer: draw(differs, axis, split) is `one_axis` for networks of COMPARED. -> where each one ends"""
+    runs = {}
+    for name in {name for names in COMPARED.values() for name in names}:
+        network, _, large = name.partition(", batch ")
+        runs[name] = list(records.seeds(f"bytes-{large or 1}", network).values())
+
+    def draw(differs: str, axis: str, split: str) -> tuple[Figure, dict[str, float]]:
+        figure, shown = one_axis({name: runs[name] for name in COMPARED[differs]}, axis, split)
+        return figure, {f"{name}, end": float(bits[:, -1].mean()) for name, bits in shown.items()}
+
+    return draw
 
 
 def dots(

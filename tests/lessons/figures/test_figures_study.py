@@ -34,6 +34,16 @@ def test_one_axis_is_a_panel_of_both():
     assert draw.one_axis({}, "seconds", "recent")[1] == {}, "nothing chosen: an empty panel"
 
 
+def test_compared_shows_where_networks_end():
+    draw_compared = draw.compared()
+    for differs, names in draw.COMPARED.items():
+        figure, ends = draw_compared(differs, "seconds", "recent")
+        assert list(ends) == [f"{name}, end" for name in names]
+        assert len(figure.axes[0].lines) == len(names)
+    large = [records.curve(run, "recent")[1][-1] for run in records.seeds("bytes-64", "p-spin").values()]
+    assert ends["p-spin, batch 64, end"] == pytest.approx(sum(large) / len(large))
+
+
 def test_an_arm_looks_the_same_everywhere():
     """Whatever stands beside it; no two names of a figure look alike, and none is left out."""
     every = [arm.name for arm in networks.GROUPS["bytes-1"]]

@@ -8,7 +8,7 @@ Glossary (rows are tokens; ".." stands for any leading dimensions)
     w_int   [2*Dint, Dint]   W_int^Q     internal couplings, already quantised
     gamma   [Dint]           gamma       frustration, already 0.5*tanh(gamma_param)
     y       [.., Dint]       Y           spins; Y_0 = spin(Z), Y_K is the answer
-    phi     [.., 2*Dint]     phi_u|phi_g derivatives of Y with respect to U and G at the last step
+    phi     [.., 2*Dint]     phi_u|phi_a derivatives of Y with respect to U and G at the last step
     steps   int              K           products with w_int, forward and again backward
 
 `unrolled` is the reference: autograd through all K steps, memory proportional to K.
@@ -166,7 +166,7 @@ class _Equilibrium(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         phi, y, w_int, gamma = ctx.saved_tensors
         D = gamma.shape[0]
-        dh = torch.empty_like(phi)  # [V * phi_u | V * phi_g]
+        dh = torch.empty_like(phi)  # [V * phi_u | V * phi_a]
         buffer = torch.empty_like(dy) if ctx.tol is None else None  # V_k may take the place of V_{k-1}, once spread
 
         def spread(V: Tensor, p: Tensor) -> Tensor:
@@ -189,19 +189,19 @@ class _Equilibrium(torch.autograd.Function):
 
 
 def slopes(h: Tensor, gate: str = "sigmoid") -> tuple[Tensor, Tensor]:
-    """phi_u and phi_g of a field: [.., 2*Dint] -> two [.., Dint]."""
+    """phi_u and phi_a of a field: [.., 2*Dint] -> two [.., Dint]."""
     u, g = h.chunk(2, -1)
-    phi_u, phi_g = slopes_(torch.cat([u.tanh(), GATES[gate](g)], -1), spin(h, gate), gate).chunk(2, -1)
-    return phi_u, phi_g
+    phi_u, phi_a = slopes_(torch.cat([u.tanh(), GATES[gate](g)], -1), spin(h, gate), gate).chunk(2, -1)
+    return phi_u, phi_a
 
 
 def slopes_(acts: Tensor, y: Tensor, gate: str = "sigmoid") -> Tensor:
     """Derivatives of Y with respect to U and G, in the place of acts = [tanh U | sigmoid G]: [.., 2*Dint]."""
     t, s = acts.chunk(2, -1)
-    if gate == "tanh":  # phi_u = s - t y as below; phi_g = t (1 - s^2) = t - s y
+    if gate == "tanh":  # phi_u = s - t y as below; phi_a = t (1 - s^2) = t - s y
         return acts.copy_(torch.cat([s - t * y, t - s * y], -1))
     torch.addcmul(s, t, y, value=-1, out=t)  # Eq. spin-slopes: phi_u = (1 - t^2) s = s - t y, since y = t s
-    torch.addcmul(y, s, y, value=-1, out=s)  # phi_g = t s (1 - s) = y - s y
+    torch.addcmul(y, s, y, value=-1, out=s)  # phi_a = t s (1 - s) = y - s y
     return acts
 
 

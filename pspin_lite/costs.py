@@ -164,7 +164,7 @@ def saved_bytes(cfg: PSpinConfig, batch: int = 1, tokens: int | None = None) -> 
     C = min(cfg.chunk or 64, T)
     N, chunks = checks.whole("batch", batch, 1) * T, batch * -(-T // C)
     return {
-        # phi_u, phi_g, and Y, which W_down needs as well
+        # phi_u, phi_a, and Y, which W_down needs as well
         "attractor": 4 * N * 3 * inner,  # Eq. act-pspin
         # q, k, v in chunks (the last one filled up); for each head a mask and scores, both C x C, and the decay since
         # the chunk's start; a d x d state a chunk

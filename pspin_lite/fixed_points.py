@@ -55,9 +55,9 @@ def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "
 
 def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
     """dY_k / dY_{k-1} at y: [.., D, D]."""
-    phi_u, phi_g = slopes(z + (gamma * y) @ w_int.T, gate)
-    W_u, W_g = w_int.chunk(2, 0)
-    return (phi_u.unsqueeze(-1) * W_u + phi_g.unsqueeze(-1) * W_g) * gamma
+    phi_u, phi_a = slopes(z + (gamma * y) @ w_int.T, gate)
+    W_u, W_a = w_int.chunk(2, 0)
+    return (phi_u.unsqueeze(-1) * W_u + phi_a.unsqueeze(-1) * W_a) * gamma
 
 
 @torch.no_grad()
@@ -92,7 +92,7 @@ def spectral_radius(
 def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
     """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
 
-    J = [diag(phi_u) diag(phi_g)] W diag(gamma), and phi_u^2 + phi_g^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
+    J = [diag(phi_u) diag(phi_a)] W diag(gamma), and phi_u^2 + phi_a^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
     |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small. The
     gate tanh has the same bound: (1-t^2)^2 s^2 + t^2 (1-s^2)^2 <= (1-t^2) s^2 + t^2 (1-s^2) < 1."""
     checks.tensor("w_int", w_int, 2, "[2*Dint, Dint]")
@@ -290,11 +290,11 @@ def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K
     J = jacobian(end, *layer)
     exact = torch.linalg.solve(torch.eye(J.shape[-1], dtype=J.dtype) - J.mT.where(settled[:, None, None], 0.0), dy)
     exact = torch.cat([exact * phi for phi in slopes(z + (gamma * end) @ w_int.T)], -1)[settled]
-    phi_u, phi_g = slopes(z if K == 0 else z + (gamma * before) @ w_int.T)
+    phi_u, phi_a = slopes(z if K == 0 else z + (gamma * before) @ w_int.T)
     V, errors = dy, []
     for k in range(K + 1):
         if k:
-            V = dy + gamma * (torch.cat([V * phi_u, V * phi_g], -1) @ w_int)  # as in attractor.py
-        series = torch.cat([V * phi_u, V * phi_g], -1)[settled]
+            V = dy + gamma * (torch.cat([V * phi_u, V * phi_a], -1) @ w_int)  # as in attractor.py
+        series = torch.cat([V * phi_u, V * phi_a], -1)[settled]
         errors.append(((series - exact).norm() / exact.norm()).item())
     return np.array(errors)

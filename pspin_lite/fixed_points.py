@@ -58,8 +58,8 @@ def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "
 def jacobian(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
     """J, the derivatives of a step at y: y [.., I], z [.., 2I], w_int [2I, I], gamma [I] -> [.., I, I]."""
     phi_u, phi_a = slopes(z + (gamma * y) @ w_int.T, gate)
-    W_u, W_g = w_int.chunk(2, 0)
-    return (phi_u.unsqueeze(-1) * W_u + phi_a.unsqueeze(-1) * W_g) * gamma
+    W_u, W_a = w_int.chunk(2, 0)
+    return (phi_u.unsqueeze(-1) * W_u + phi_a.unsqueeze(-1) * W_a) * gamma
 
 
 @torch.no_grad()

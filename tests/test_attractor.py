@@ -74,15 +74,15 @@ def test_gradient_is_the_papers_series(steps, gate):
     before = unrolled(z, w_int, gamma, steps - 1, gate)
     u, g = (z + (gamma * before) @ w_int.T).chunk(2, -1)  # H_K
     opened, slope = (g.tanh(), 1 - g.tanh() ** 2) if gate == "tanh" else (g.sigmoid(), g.sigmoid() * (1 - g.sigmoid()))
-    phi_u, phi_g = (1 - u.tanh() ** 2) * opened, u.tanh() * slope
+    phi_u, phi_a = (1 - u.tanh() ** 2) * opened, u.tanh() * slope
     dz, dw, dgamma = torch.zeros_like(z), torch.zeros_like(w_int), torch.zeros_like(gamma)
     for t in range(4):
-        J = (phi_u[t, :, None] * w_int[:D] + phi_g[t, :, None] * w_int[D:]) * gamma
+        J = (phi_u[t, :, None] * w_int[:D] + phi_a[t, :, None] * w_int[D:]) * gamma
         term = V = dy[t]
         for _ in range(steps):
             term = J.T @ term
             V = V + term
-        dz[t] = torch.cat([V * phi_u[t], V * phi_g[t]])
+        dz[t] = torch.cat([V * phi_u[t], V * phi_a[t]])
         dw += torch.outer(dz[t], gamma * y[t].detach())
         dgamma += (dz[t] @ w_int) * y[t].detach()
     for result, expected in zip((x.grad for x in args), (dz, dw, dgamma), strict=True):
@@ -212,7 +212,7 @@ def test_saved_memory_does_not_depend_on_steps():
     z, w_int, gamma = (x.requires_grad_() for x in spin_inputs(512, 64, dtype=torch.float32))
     for steps in (1, 5, 20):
         saved = measure.saved_bytes(lambda steps=steps: equilibrium(z, w_int, gamma, steps), besides=(w_int, gamma))
-        assert saved == 512 * 3 * 64 * 4, "phi_u, phi_g and Y of every token, in four bytes"
+        assert saved == 512 * 3 * 64 * 4, "phi_u, phi_a and Y of every token, in four bytes"
     by_steps = [
         measure.saved_bytes(lambda s=s: unrolled(z, w_int, gamma, s), besides=(w_int, gamma, z)) for s in (5, 10)
     ]

@@ -33,7 +33,7 @@ def stage(notebooks: Path, source: Path) -> None:
     shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("book"))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"):
         shutil.copy(ROOT / name, source)
-    for name in ("conf.py", "index.md", "api.md"):
+    for name in ("conf.py", "index.md", "api.md", "mathjax.js"):
         shutil.copy(HERE / name, source)
     (source / "static").mkdir()
     shutil.copy(HERE / "book.css", source / "static")

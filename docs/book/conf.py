@@ -26,6 +26,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 html_static_path = ["static"]
 mathjax_path = "tex-svg.js"
 mathjax3_config = {"options": {"enableMenu": False}}
+mathjax_config_path = "mathjax.js"
 
 html_theme = "sphinx_book_theme"
 html_title = "p-Spin Glass Network"

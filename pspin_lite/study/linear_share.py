@@ -2,7 +2,7 @@
 
     python -m pspin_lite experiments linear-share --out FOLDER
 
-Of every finished run of NETWORKS under --out, on held-out speeches: how large the two halves u and g of its field and
+Of every finished run of NETWORKS under --out, on held-out speeches: how large the two halves u and a of its field and
 its spins y are (root mean square), and the share of the output's variance that the best affine map of the layer's input
 explains. The map is fitted on every other window and judged on the rest. A layer with a share of one might as well be
 a matrix.

@@ -49,8 +49,8 @@ def _living(group: str, base: PSpinConfig, inner: int) -> tuple[Arm, ...]:
     }
     for nonlinearity in ("tanh tanh", "linear silu", "tanh sigmoid", "tanh silu"):
         for ternary in (True, False):
-            u, g = ({"linear": "u", "tanh": "tanh(u)"}[nonlinearity.split()[0]], nonlinearity.split()[1])
-            says = f"{u} {g}(g), {'ternary' if ternary else 'in full precision'}, without recurrence"
+            u, a = ({"linear": "u", "tanh": "tanh(u)"}[nonlinearity.split()[0]], nonlinearity.split()[1])
+            says = f"{u} {a}(a), {'ternary' if ternary else 'in full precision'}, without recurrence"
             cfg = variant(base, mlp="spin", nonlinearity=nonlinearity, ternary=ternary, inner=inner)
             made[nonlinearity.replace(" ", "-") + ("" if ternary else "-full")] = (says, cfg)
     return tuple(
@@ -60,16 +60,16 @@ def _living(group: str, base: PSpinConfig, inner: int) -> tuple[Arm, ...]:
 
 
 def _steps(group: str, base: PSpinConfig, wide: int) -> tuple[Arm, ...]:
-    """The recurrence on a layer that speaks, tanh(u) tanh(g): with K steps at the size of `base`, and without any, as
+    """The recurrence on a layer that speaks, tanh(u) tanh(a): with K steps at the size of `base`, and without any, as
     narrow as it is with them, or so wide that it does as much arithmetic as K = 5."""
     living = dict(nonlinearity="tanh tanh")
     made = {
-        "k5": ("tanh(u) tanh(g), K = 5", variant(base, **living)),
-        "k1": ("tanh(u) tanh(g), K = 1", variant(base, **living, micro_steps=1)),
-        "narrow": ("tanh(u) tanh(g), as wide as with steps, without them", variant(base, **living, mlp="spin")),
-        "wide": ("tanh(u) tanh(g), the arithmetic of K = 5", variant(base, **living, mlp="spin", inner=wide)),
-        "k5-unrolled": ("tanh(u) tanh(g), K = 5, autograd through them", variant(base, **living, implicit=False)),
-        "k2": ("tanh(u) tanh(g), K = 2", variant(base, **living, micro_steps=2)),
+        "k5": ("tanh(u) tanh(a), K = 5", variant(base, **living)),
+        "k1": ("tanh(u) tanh(a), K = 1", variant(base, **living, micro_steps=1)),
+        "narrow": ("tanh(u) tanh(a), as wide as with steps, without them", variant(base, **living, mlp="spin")),
+        "wide": ("tanh(u) tanh(a), the arithmetic of K = 5", variant(base, **living, mlp="spin", inner=wide)),
+        "k5-unrolled": ("tanh(u) tanh(a), K = 5, autograd through them", variant(base, **living, implicit=False)),
+        "k2": ("tanh(u) tanh(a), K = 2", variant(base, **living, micro_steps=2)),
     }
     return tuple(
         Arm(name, says, cfg, f"{group}/k5" if name == "k5-unrolled" else None) for name, (says, cfg) in made.items()
@@ -80,7 +80,7 @@ def _repair(base: PSpinConfig, inner: int, attention_inner: int) -> tuple[Arm, .
     """One change at a time on p-Spin, then together, and what lies outside the attractor given to the others too."""
     tanh_tanh, silu = dict(mlp="spin", nonlinearity="tanh tanh"), dict(convolution="silu")
     made = {
-        "mended": ("tanh(u) tanh(g), ternary, behind a convolution", variant(base, **tanh_tanh, **silu, inner=inner)),
+        "mended": ("tanh(u) tanh(a), ternary, behind a convolution", variant(base, **tanh_tanh, **silu, inner=inner)),
         "convolution": ("the paper's network behind a convolution", variant(base, **silu)),
         "swiglu-convolution": (
             "state space, full-precision SwiGLU, behind a convolution",
@@ -91,7 +91,7 @@ def _repair(base: PSpinConfig, inner: int, attention_inner: int) -> tuple[Arm, .
             variant(base, mixer="attention", mlp="swiglu", **silu, inner=attention_inner),
         ),
         "mended-norms": (
-            "tanh(u) tanh(g), ternary, behind a convolution; long gates, norms on q, k and the state",
+            "tanh(u) tanh(a), ternary, behind a convolution; long gates, norms on q, k and the state",
             variant(base, **tanh_tanh, **silu, inner=inner, gate="spread", norm_qk=True, norm_state=True),
         ),
         "attention-swiglu": (

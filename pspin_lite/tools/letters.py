@@ -90,6 +90,7 @@ GROUPS: dict[str, tuple[Letter, ...]] = {
         Letter("m", "m", "", "a mean, or a plain count", ""),
     ),
 }
+FIRST = ("K", "I", "n", "x", "q", "k", "v", "g", "h", "z", "u", "a", "y", r"\gamma", "J")  # what notebook 00 lists
 FUNCTIONS = ("e", r"\sigma", r"\pi", "O")  # the exponential, the sigmoid, 3.14, the order of a cost
 
 _SILENT = re.compile(  # words, not letters
@@ -138,6 +139,13 @@ def table(group: str) -> str:
         cells = (f"${one.tex}$", f"`{one.code}`", one.shape, one.meaning, f"${one.paper}$" if one.paper else "")
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def first() -> str:
+    """The table at the end of notebook 00."""
+    found = {one.tex: one for group in GROUPS.values() for one in group}
+    rows = ["| letter | in code | meaning |", "|---|---|---|"]
+    return "\n".join(rows + [f"| ${tex}$ | `{found[tex].code}` | {found[tex].meaning} |" for tex in FIRST])
 
 
 def page() -> str:

@@ -118,7 +118,8 @@ def _higher_rates(scores: dict[tuple[float, float], float], lr: float, gain: flo
     start = phrase("other_start", ratio=scale / gain) if scale != gain else ""
     falling = best < here and rate == max(rate for rate, _ in higher)
     untried = phrase("higher_untried") if falling else ""
-    return phrase("higher_rate", best=best, here=here, ratio=rate / lr, start=start, untried=untried)
+    ratio = phrase("double_rate") if rate == 2 * lr else phrase("other_rate", ratio=rate / lr)
+    return phrase("higher_rate", best=best, here=here, rate=ratio, start=start, untried=untried)
 
 
 def compared(ours: Network, other: Network, strict: bool = False) -> Callable[[], Measured]:

@@ -14,10 +14,10 @@ criterion, what we measured, and the verdict. `python -m pspin_lite ledger --wri
 
 **The runs.** Networks of about a million parameters read State of the Union speeches in windows of 128 tokens, with 3
 seeds each. A verdict is about these runs. We chose the learning rate and the initial scale of each network on a fourth
-seed, in runs a quarter as long, the *tries*. They are judged by the same validation texts on which the results are
-given. At batch 64 the warm-up and the decay of the rate fill a whole try and leave no plateau, which may favour high
-rates. Final scores are on up to 131,072 tokens of a split, in windows spread evenly over it. That is all of it with
-subwords; with bytes it is about a third of the held-out speeches and a quarter of the recent ones.
+seed, in runs a quarter as long, the *tries*. We chose them on the same validation texts that we report. At batch 64 the
+warm-up and the decay of the rate fill a whole try and leave no plateau, which may favour high rates. Final scores are
+on up to 131,072 tokens of a split, in windows spread evenly over it. That is all of it with subwords; with bytes it is
+about a third of the held-out speeches and a quarter of the recent ones.
 
 **How to read a difference.** `a ± b (sd)` is a mean and the standard deviation over seeds. The interval of a difference
 comes from the variance between seeds of one network, pooled over all networks of a group. About thirty intervals decide
@@ -48,8 +48,8 @@ added. This page has every change that could alter a verdict. The current criter
 [claims.json](../pspin_lite/study/claims/claims.json).
 
 Two claims, `precision` and `eight-times-bytes`, were first counted as the paper's and are now controls of ours. In
-review 1 we also added tries beyond the highest learning rate. Before the second study a claim that did not hold was
-said so in these words; now it is refuted, not seen at this size, or undecided. `mixer` became a control of ours.
+review 1 we also added tries beyond the highest learning rate. Before the second study a claim that failed was
+marked "does not hold"; now it is refuted, not seen at this size, or undecided. `mixer` became a control of ours.
 """
 
 
@@ -66,7 +66,7 @@ def ledger_page() -> str:
         one = stored[claim.id]
         parts.append(f"## {MARKS[one.verdict]} {claim.says}\n\n*{claim.section}* · `{claim.id}` · **{one.verdict}**")
         was = f" (Changed when the result was known: by the criterion before, *{claim.earlier_verdict}*.)"
-        criterion = f"Would hold: {claim.holds_if}.{was if claim.earlier_verdict else ''}"
+        criterion = f"Criterion: {claim.holds_if}.{was if claim.earlier_verdict else ''}"
         parts.append(f"{criterion}\n\nMeasured: {one.text}.\n\n    {claim.command}")
     return "\n\n".join(parts) + "\n"
 

@@ -65,7 +65,7 @@ def test_a_step_of_the_attractor_is_what_notebook_07_counts():
             torch.autograd.grad(y, inputs, drawn(n, D))
         bytes_[steps] = forward.bytes, backward.bytes
     one_step = [after - before for before, after in zip(*bytes_.values(), strict=True)]
-    # V phi_u and V phi_g: 3 arrays each. The product: 2 + 1, and the couplings. gamma: 2. dy: 3.
+    # V phi_u and V phi_a: 3 arrays each. The product: 2 + 1, and the couplings. gamma: 2. dy: 3.
     assert one_step == [2 * (14 * n * D + 2 * D * D + D), 2 * (14 * n * D + 2 * D * D + D)]
 
 

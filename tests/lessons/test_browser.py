@@ -300,27 +300,36 @@ def arms(page) -> None:
 
 
 def recipes(page) -> None:
-    """Of notebook 11: two networks at two batch sizes, in either alphabet and over any axis."""
+    """Of notebook 11: two networks at two batch sizes, over any axis."""
     box = page.locator(".recipes")
 
-    def shown(alphabet: str, unit: str) -> dict[str, str]:
+    def shown(unit: str) -> dict[str, str]:
         """Of p-Spin, where its run at batch size 1 or the Transformer's begins to cool down."""
-        runs = {n: list(records.seeds(f"{alphabet}-{n}", "p-spin").values()) for n in (1, 64)}
-        other = list(records.seeds(f"{alphabet}-1", "transformer").values())
+        runs = {n: list(records.seeds(f"subwords-{n}", "p-spin").values()) for n in (1, 64)}
+        other = list(records.seeds("subwords-1", "transformer").values())
         place = min(race.cooling(one[0], unit) for one in (runs[1], other))
         return {f"p-Spin, batch {n}": f"{race.after(one, place, unit):.2f}" for n, one in runs.items()}
 
-    expect_numbers(box, shown("subwords", "seconds"))
-    alphabet, axis = box.get_by_role("combobox").all()
+    expect_numbers(box, shown("seconds"))
+    [axis] = box.get_by_role("combobox").all()
     axis.select_option("sequences")
-    expect_numbers(box, {"sequences so far": "7,000"} | shown("subwords", "sequences"))
+    expect_numbers(box, {"sequences so far": "7,000"} | shown("sequences"))
     before = box.locator("svg").inner_html()
     axis.select_option("arithmetic")
     page.wait_for_function("before => document.querySelector('.recipes svg').innerHTML !== before", arg=before)
     page.wait_for_function("() => !document.querySelector('.recipes [data-name=\"sequences so far\"]')")
-    expect_numbers(box, shown("subwords", "flops"))
-    alphabet.select_option("bytes")
-    expect_numbers(box, shown("bytes", "flops"))
+    expect_numbers(box, shown("flops"))
+
+
+def referee(page) -> None:
+    """Of notebook 11: the learning rate of either runner."""
+    box = page.locator(".referee")
+    draw = race.referee((("subwords-1", "p-spin"), ("subwords-64", "transformer")))
+    expect_numbers(box, draw(8e-4, 8e-4)[1])
+    ours, theirs = (box.get_by_role("slider").nth(i) for i in range(2))
+    ours.press("End")
+    theirs.press("Home")
+    expect_numbers(box, draw(64e-4, 4e-4)[1])
 
 
 def forgetful_adam(page) -> None:

@@ -251,12 +251,14 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("10", 2): {"0.0008", "0.05", "0.6", "0.8"},
     ("10", 5): {"0.1445", "0.3223", "2.12"},
     ("10", 7): {"0.05"},
-    ("11", 1): {"0.0008", "0.0032", "1.1", "4.8004", "4.8025", "1.62"},  # and what counts reach in notebook 10
+    ("11", 1): {"0.0008", "0.0032", "1.1", "4.8004", "4.8025"},
+    ("11", 2): {"1.62"},  # what counts reach in notebook 10
     ("11", 3): {"0.05"},
+    ("11", 4): {"0.19", "0.20"},  # of its widget (tests/lessons/figures/test_figures_race.py)
     ("11", 5): {"64", "2.8", "31"},  # the batch size; of its widget (tests/lessons/figures/test_valley.py)
     ("11", 6): {"0.02", "0.127"},  # and of exercise 11.2, a difference of two points of its figure
     ("11", 7): {"0.02"},
-    ("11", 8): {"1.76"},  # what counts reach in notebook 12
+    ("11", 8): {"0.0008", "0.0016", "0.0032", "1.76"},  # learning rates; what counts reach in notebook 12
     ("12", 0): {"0.016", "0.023", "1.76", "1.8", "2.0"},  # and of notebook 11
     ("12", 1): {"0.02", "95"},  # criteria
     ("12", 2): {"1.1"},  # million parameters
@@ -264,7 +266,8 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("12", 10): {"4.303", "95"},
     ("13", 1): {"4.36"},
     ("13", 2): {"0.05", "0.5", "0.693", "0.0513", "0.97", "0.995", "0.9992"},
-    ("13", 3): {"0.02", "0.05"},
+    ("13", 3): {"0.02"},
+    ("13", 4): {"0.05", "0.1"},  # criteria
     ("14", 4): {"0.2", "0.4", "2.1", "2.2", "2.3", "2.5", "2.6"},  # by hand
     ("14", 7): {"0.6"},  # megabytes of text
     ("15", 1): {"1.1"},
@@ -278,10 +281,10 @@ SOURCES: dict[tuple[str, int], list[str | int]] = {  # of numbers that a section
     # ledger, and other sections
     ("11", 4): [3],
     ("11", 5): [3],
-    ("11", 6): ["eight-times-untuned"],
+    ("11", 6): [1, 2, "eight-times-untuned"],
     ("11", 8): [2],
     ("12", 5): [2, 4],
-    ("13", 5): [3, 4],
+    ("13", 6): [3, 5],
     ("15", 3): [1],
     ("15", 4): [1],
 }

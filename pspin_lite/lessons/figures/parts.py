@@ -1,18 +1,18 @@
 """Figures and tables of notebook 12 on top of study.py's: products as maps, linear shares, how loud branches are, where
-networks with other nonlinearities end, change by change from p-Spin to a Transformer, what context is worth, answers
-that wait for runs."""
+networks with other nonlinearities end, change by change from p-Spin to a Transformer, what steps earn and whether they
+settle, what context is worth, answers that wait for runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ...data import sequences
-from ...study import records
+from ...study import networks, records
 from ...study.intervals import Difference
-from ...study.questions import page
+from ...study.questions import criteria, page
 from ...study.questions import runs as measured
 from ...study.questions.question import Row
 from .. import probes
@@ -56,14 +56,30 @@ PAIRS = {  # what is compared -> networks of living-bytes, and by weights where 
     "tanh(u) silu(a) − SwiGLU": (("tanh-silu", "linear-silu"), {"full precision": ("squashing bytes", 0)}),
     "tanh(u) σ(a) − no MLP": (("tanh-sigmoid", "no-mlp"), {}),
 }
+WITHOUT = "no steps"  # how the labels of networks without any begin
+HELD_EQUAL = {  # what networks have as much of as five steps do -> label -> group and network
+    "equal parameters": {
+        f"{WITHOUT}, twice as wide": ("living-bytes", "tanh-tanh"),
+        "one step": ("steps-bytes", "k1"),
+        "two steps": ("steps-bytes", "k2"),
+        "five steps": ("steps-bytes", "k5"),
+        "five, true gradient": ("steps-bytes", "k5-unrolled"),
+    },
+    "equal arithmetic": {f"{WITHOUT}, five times as wide": ("steps-bytes", "wide")},
+    "equal width": {WITHOUT: ("steps-bytes", "narrow")},
+}
+MLPS = {  # of the networks of bytes-1 that have another than the paper's
+    "swiglu": "SwiGLU",
+    "transformer": "SwiGLU",
+}
 WEIGHTS = {"ternary": dict(color=BLUE, marker="o"), "full precision": dict(color=ORANGE, marker="D")}
 
 Ends = Mapping[int, float]  # seed -> bits per byte
 
 
-def minus(name: str, other: str) -> Difference:
-    """The difference of two networks of the group bytes-1 on held-out speeches, as verdicts have it."""
-    return race.difference((("bytes-1", name), ("bytes-1", other)), records.SPLIT)
+def minus(name: str, other: str, split: str = records.SPLIT) -> Difference:
+    """The difference of two networks of the group bytes-1, as verdicts have it."""
+    return race.difference((("bytes-1", name), ("bytes-1", other)), split)
 
 
 def tell(row: Row) -> None:
@@ -86,33 +102,45 @@ def table(rows: Mapping[str, Row]) -> str:
     return "\n".join(lines)
 
 
-def living_gap(name: str, other: str, intervals: int) -> Difference:
-    """The difference of two networks on held-out speeches, made as for a question with so many intervals. They are of
-    living-bytes where no group is named."""
+def living_gap(name: str, other: str, intervals: int, split: str = records.SPLIT) -> Difference:
+    """The difference of two networks, made as for a question with so many intervals. They are of living-bytes where no
+    group is named."""
     one, two = (name if "/" in name else f"living-bytes/{name}" for name in (name, other))
-    return measured.difference(one, two, records.SPLIT, intervals)
+    return measured.difference(one, two, split, intervals)
 
 
-def word(gap: Difference, margin: float = 0.02) -> str:
-    """What notebook 12 calls a difference."""
-    return "clear" if gap.clear else "equivalent" if gap.within(margin) else "undecided"
+def tuning_gap(name: str, other: str, rate: float) -> float:
+    """The difference of two networks of living-bytes after short runs at the same rate and from the same scale, mean
+    over both sets of speeches."""
+    sources = [networks.arm("living-bytes", one).tuned_as or f"living-bytes/{one}" for one in (name, other)]
+    one, two = (records.rates(*source.split("/"))[rate] for source in sources)
+    return one - two
+
+
+def word(gaps: Sequence[Difference]) -> str:
+    """What notebook 12 calls a difference, one for each set of speeches: all of them decide."""
+    if criteria.met(gaps, "better") or criteria.met(gaps, "worse"):
+        return "clear"
+    return "equivalent" if criteria.met(gaps, "equivalent") else criteria.UNDECIDED
 
 
 def pairs(rows: Mapping[str, Row]) -> str:
-    """What one nonlinearity is worth beside another, with either kind of weights, in Markdown: planned comparisons as
-    they were answered, others marked."""
+    """What one nonlinearity is worth beside another, with either kind of weights, in Markdown: on held-out speeches,
+    with the word that both sets of speeches give. Planned comparisons are as they were answered, others are marked."""
     lines = ["| first − second | ternary | full precision |", "|---|---|---|"]
     for label, (names, planned) in PAIRS.items():
         cells = []
         for kind in WEIGHTS:
             if kind in planned:
                 key, place = planned[kind]
-                gap, mark = rows[key].values[0][place] if rows[key].values else None, ""
+                gaps, mark = [values[place] for values in rows[key].values], ""
             else:
                 end = "-full" if kind == "full precision" else ""
-                gap = living_gap(*(name if name == "no-mlp" else name + end for name in names), intervals=4)
+                both = [name if name == "no-mlp" else name + end for name in names]
+                gaps = [living_gap(*both, intervals=4, split=split) for split in records.SPLITS]
                 mark = ", not planned"
-            cells.append(f"{gap.mean:+.3f} ± {gap.half_width:.3f} {word(gap)}{mark}" if gap else "not run yet")
+            gap = f"{gaps[0].mean:+.3f} ± {gaps[0].half_width:.3f} {word(gaps)}" if gaps else "not run yet"
+            cells.append(gap + mark)
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -134,10 +162,10 @@ def silencing(runs: Sequence[dict]) -> tuple[float, float]:
     return float(speaking), float(np.mean([run["silenced"]["mlp"][-1] for run in runs]))
 
 
-def worst(name: str, what: str = "gradient_error", when: int = -1) -> list[float]:
-    """Of the worst layer at the end of training, or at another time, or what else records.layers has; of each run of a
-    network of bytes-1."""
-    return [records.layers(run, what)[when].max() for run in records.seeds("bytes-1", name).values()]
+def worst(name: str, what: str = "gradient_error", group: str = "bytes-1") -> np.ndarray:
+    """[runs, times] Of the worst layer at each time of training: how far the gradient is off, or what else
+    records.layers has."""
+    return np.array([records.layers(run, what).max(1) for run in records.seeds(group, name).values()])
 
 
 def trained(name: str) -> tuple[float, float]:
@@ -155,14 +183,21 @@ def counting(order: int = 5) -> float:
     return float(probes.count_scores(seen, held_out, order, windows=1024)[0]["held-out"][order])
 
 
+@styled
 def ends(
     runs: Mapping[str, Ends], title: str, yardsticks: Mapping[str, float] | None = None
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """study.finals, as wide as a page of the book."""
-    figure, shown = study.finals(runs, "held-out bits per byte, a dot per seed", yardsticks)
-    figure.set_size_inches(5.4, 1.5 + 0.34 * len(runs))
-    for line in figure.axes[0].lines:
+    """study.finals, as wide as a page of the book, in the colours of their MLPs."""
+    figure, shown = study.finals(runs, "held-out bits per byte, a mark per seed", yardsticks)
+    figure.set_size_inches(5.4, 1.8 + 0.34 * len(runs))
+    panel, names = figure.axes[0], iter(reversed(shown))
+    for line in panel.lines:
         line.set_zorder(3 if line.get_marker() == "None" else 2)  # means on top of the dots
+        if line.get_marker() != "None" and next(names) in MLPS:
+            line.set(color=ORANGE, marker="D")
+    for label, colour, marker in (("MLP of p-Spin's kind", BLUE, "o"), ("SwiGLU", ORANGE, "D")):
+        panel.plot([], [], marker, color=colour, alpha=0.8, label=label)
+    figure.legend(loc="outside lower center", ncols=2)
     figure.suptitle(title, **TITLE)
     return figure, shown
 
@@ -274,17 +309,21 @@ def nonlinearities(
 
 @styled
 def stair(
-    rows: Mapping[str, Ends], title: str, pale: Mapping[str, Ends] | None = None, note: str = ""
+    rows: Mapping[str, Ends],
+    title: str,
+    beside: Mapping[str, Ends] | None = None,
+    rounded: Collection[str] = ("p-Spin",),
 ) -> tuple[Figure, dict[str, np.ndarray]]:
-    """Where networks end of which each differs from the one before by what its label says: a dot per seed, and on the
-    way down how far each change moves the mean. Pale dots, which the note explains, are of networks beside those of the
-    same label. -> label -> bits of its seeds"""
+    """Where networks end of which each differs from the one before by what its label says: a mark per seed, and on the
+    way down how far each change moves the mean. All are in full precision but those that are rounded. Networks beside
+    them, pale, are the same with ternary weights. -> label -> bits of its seeds"""
     figure = Figure(figsize=(5.4, 1.1 + 0.56 * len(rows)), layout="constrained")
     panel, shown, before = figure.subplots(), {}, None
     for y, (name, bits) in enumerate(rows.items()):
         shown[name] = np.array(list(bits.values()))
         mean = shown[name].mean()
-        panel.plot(shown[name], [y] * len(shown[name]), "o", color=BLUE, alpha=0.8)
+        look = WEIGHTS["ternary" if name in rounded else "full precision"]
+        panel.plot(shown[name], [y] * len(shown[name]), ls="", alpha=0.8, **look)
         panel.plot([mean] * 2, [y - 0.24, y + 0.24], color=GREY, lw=2, zorder=3)
         if before is not None:
             change, colour = mean - before, RED if mean > before else GREEN
@@ -295,17 +334,90 @@ def stair(
             right = max(before, mean)
             panel.annotate(text, (right, y - 0.5), (6, 0), textcoords="offset points", va="center", color=colour)
         before = mean
-    beside = {name: np.array(list(bits.values())) for name, bits in (pale or {}).items()}
-    for name, values in beside.items():
-        y, label = [list(rows).index(name)] * len(values), note if name == next(iter(beside)) else ""
-        panel.plot(values, y, "D", color=ORANGE, alpha=0.45, markersize=5, ls="", label=label, zorder=1)
-    if beside:
-        figure.legend(loc="outside lower right")
+    pale = {name: np.array(list(bits.values())) for name, bits in (beside or {}).items()}
+    for name, values in pale.items():
+        y = list(rows).index(name)
+        panel.plot(values, [y] * len(values), ls="", alpha=0.45, markersize=5, zorder=1, **WEIGHTS["ternary"])
+    for label, look in WEIGHTS.items():
+        panel.plot([], [], ls="", alpha=0.8, label=label, **look)
+    figure.legend(loc="outside lower center", ncols=2)
     panel.set_yticks(range(len(rows)), list(rows))
-    low, high = (end(np.concatenate([*shown.values(), *beside.values()])) for end in (min, max))
+    low, high = (end(np.concatenate([*shown.values(), *pale.values()])) for end in (min, max))
     panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(low - 0.012, high + 0.052))
-    panel.set_xlabel("held-out bits per byte, a dot per seed")
+    panel.set_xlabel("held-out bits per byte, a mark per seed")
     panel.grid(axis="y", visible=False)
+    figure.suptitle(title, **TITLE)
+    return figure, shown
+
+
+@styled
+def held_equal(
+    groups: Mapping[str, Mapping[str, Ends]], title: str, reference: str = "five steps"
+) -> tuple[Figure, dict[tuple[str, str], np.ndarray]]:
+    """Where networks end, grouped by what is held equal: a dot per seed, and how far each mean lies from that of the
+    reference, a dashed line. Networks without runs are left out, and groups without networks.
+    -> group, label -> bits of its seeds"""
+    present = {name: {label: bits for label, bits in group.items() if bits} for name, group in groups.items()}
+    present = {name: group for name, group in present.items() if group}
+    shown = {
+        (name, label): np.array([*bits.values()]) for name, group in present.items() for label, bits in group.items()
+    }
+    base = next((values.mean() for (_, label), values in shown.items() if label == reference), None)
+    low, high = (end(np.concatenate(list(shown.values()))) for end in (min, max))
+    room, y, ticks = 0.08 * (high - low) or 0.01, 0.0, {}
+    figure = Figure(figsize=(5.4, 1.2 + 0.32 * (len(shown) + len(present))), layout="constrained")
+    panel = figure.subplots()
+    for name, group in present.items():
+        ticks[y] = name
+        for label in group:
+            y += 1
+            values, without = shown[name, label], label.startswith(WITHOUT)
+            hollow = dict(mfc="white") if len(values) == 1 else {}
+            look = dict(color=ORANGE, marker="D") if without else dict(color=BLUE, marker="o")
+            panel.plot(values, [y] * len(values), ls="", alpha=0.8, **look, **hollow)
+            panel.plot([values.mean()] * 2, [y - 0.3, y + 0.3], color=GREY, lw=2, zorder=3)
+            ticks[y] = label
+            if base is not None and label != reference:
+                gap = values.mean() - base
+                text = f"{gap:+.3f}".replace("-", "−")
+                panel.text(high + 0.6 * room, y, text, va="center", color=RED if gap > 0 else GREEN)
+        y += 1.15
+    if base is not None:
+        panel.axvline(base, color=GREY, linestyle="--", linewidth=1.2, zorder=1)
+    panel.set_yticks(list(ticks), list(ticks.values()))
+    for tick, label in zip(panel.yaxis.get_major_ticks(), panel.get_yticklabels(), strict=True):
+        if label.get_text() in present:
+            label.set(style="italic", color=GREY)
+            tick.tick1line.set_visible(False)
+    panel.set(ylim=(y - 0.55, -0.6), xlim=(low - room, high + 4 * room))
+    panel.set_xlabel("held-out bits per byte, a mark per seed")
+    panel.grid(axis="y", visible=False)
+    figure.suptitle(title, **TITLE)
+    return figure, shown
+
+
+@styled
+def settling(runs_of: Mapping[str, tuple[str, str]], title: str) -> tuple[Figure, dict[str, dict[str, np.ndarray]]]:
+    """Of the worst layer in training: the spectral radius, and how far its gradient is off. A line per seed.
+    label -> group and network"""
+    figure = Figure(figsize=(5.4, 3.6), layout="constrained")
+    panels, shown = figure.subplots(1, 2), {}
+    for (label, (group, name)), colour in zip(runs_of.items(), (BLUE, ORANGE), strict=True):
+        times = [one["step"] for one in next(iter(records.seeds(group, name).values()))["attractor"]]
+        shown[label] = {what: worst(name, what, group) for what in ("radius", "gradient_error")}
+        for panel, values, factor in zip(panels, shown[label].values(), (1, 100), strict=True):
+            for i, one in enumerate(factor * values):
+                panel.plot(times, one, color=colour, alpha=0.8, label="" if i else label)
+    for panel, mark, name in zip(panels, (1, 100), ("spectral radius", "gradient off by, %"), strict=True):
+        panel.axhline(mark, color=GREY, linestyle="--", linewidth=1.2)
+        panel.set_title(name, fontsize=10.5)
+        panel.set(xlabel="sequences", xlim=(0, 8000), xticks=(0, 4000, 8000))
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+    panels[0].set_ylim(bottom=0)
+    panels[1].set_yscale("log")
+    panels[1].set_ylim(1e-4, 2e3)
+    panels[1].yaxis.set_major_formatter("{x:g}")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title, **TITLE)
     return figure, shown
 

@@ -15,6 +15,7 @@ from ...study.claims.comparisons import CLOSE, FAMILY
 from ...study.intervals import Difference
 from . import diagram as d
 from . import study
+from .live import LiveFigure, Panel
 from .style import BLUE, GREEN, GREY, ORANGE, styled
 
 SAMPLE = f"bits per byte ({jobs.FULL['validate_tokens']:,} tokens)"  # a sample, validated during a run
@@ -147,7 +148,8 @@ def square(
     between = (low["p-spin"] + low["transformer"] + high) / 2
     d.line(axes, [left[1] + wide, left[64]], [low["p-spin"], low["transformer"] + high], d.BACKWARD, "--")
     across = difference(((f"{alphabet}-1", "p-spin"), (f"{alphabet}-64", "transformer")), records.SPLIT)
-    d.label(axes, middle, between, diagonal.format(signed(across)), d.BACKWARD, bbox=white)
+    gap = signed(across).replace(" ± ", "\n± ")  # as narrow as it can be, between two others
+    d.label(axes, middle, between, diagonal.format(gap), d.BACKWARD, bbox=white)
     for batch, x in left.items():
         d.label(axes, x + wide / 2, 30.4, RECIPES[batch])
         if empty:
@@ -179,7 +181,9 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
         levels[name] = level
         how = dict(arrowstyle="-|>", lw=2, shrinkA=0, shrinkB=0, color=d.INK)
         panel.annotate("", (place, level), (ring, level), arrowprops=how, zorder=5)
-        panel.plot(ring, level, "o", mfc="white", mec=colour, ms=7, mew=1.6, zorder=6)
+        later = cooling(next(iter(records.seeds(*pair[1]).values())), "sequences")
+        for at, height in ((ring, level), (later, np.interp(later, *curves[name, 64]))):
+            panel.plot(at, height, "o", mfc="white", mec=colour, ms=7, mew=1.6, zorder=6)
         text = f"{place / ring:.1f} times\nthe text"
         panel.text(1.1 * place, level + 0.03, text, color=d.INK, ha="left", va="bottom")
         panel.text(x[1], small[1] + 0.06, "batch 1", color=colour, ha="left", va="bottom")
@@ -193,44 +197,52 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
     panels[-1].set_xticks(places, [f"{place:,}" for place in places])
     panels[-1].set_xticks([], minor=True)
     panels[-1].set_xlabel("sequences read (logarithmic); ○ rate begins to fall")
-    title = "To get as far, batch 64 reads about\nthree times the text of batch 1"
+    title = "Batch 64 needs about three times the text\nto get as far"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, curves, levels
 
 
-@styled
-def stages(pair: tuple[Network, Network], every: Sequence[float], title: str) -> tuple[Figure, dict[str, list[float]]]:
-    """Where a pair ends on held-out speeches: in short runs at each learning rate, in full runs at the last of them;
-    the gap, the first one minus the second, beneath. -> stage -> bits per byte of both"""
-    ends = {f"short runs, rate {rate:g}": [short_end(network, rate) for network in pair] for rate in every}
-    ends[f"full runs, rate {every[-1]:g}"] = [records.mean(records.bits(*network)) for network in pair]
-    figure = Figure(figsize=(5.2, 3.7), layout="constrained")
-    panel, places = figure.subplots(), range(len(ends))
-    for i, (group, name) in enumerate(pair):
-        colour, line = study.OF_ARMS[name]["color"], [both[i] for both in ends.values()]
-        panel.plot(places, line, "o-", color=colour, lw=2, ms=6)
-        text = f"{display_name(name)}, batch {group.rpartition('-')[2]}"
-        upper = line[0] > ends[next(iter(ends))][1 - i]
-        how = dict(color=colour, ha="left", va="bottom" if upper else "top")
-        panel.text(-0.02, line[0] + (0.03 if upper else -0.05), text, **how)
-    for place, both in zip(places, ends.values(), strict=True):
-        panel.plot([place, place], both, color=GREY, lw=1, ls=":", zorder=1)
-        gap = f"{both[0] - both[1]:+.3f}".replace("-", "−")
-        height = sum(both) / 2 if abs(both[0] - both[1]) > HARDLY * 2 else max(both) + 0.02
-        panel.text(place + 0.05, height, gap, color=d.INK, ha="left", va="center")
-    panel.set_xticks(places, [stage.replace(", ", ",\n") for stage in ends])
-    panel.set_xlim(-0.15, len(ends) - 0.6)
-    panel.set_ylim(1.25, 2.08)
-    panel.set_ylabel("bits per byte, held-out")
-    panel.grid(axis="x", visible=False)
-    panel.set_title("numbers: p-Spin minus Transformer", fontsize=10, color=GREY, loc="left")
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
-    return figure, ends
+def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, dict]]:
+    """For an Explorer: draw(ours, theirs) of the short runs of two networks over their learning rates, with the two
+    rates that are chosen and the gap between them. Thick dashes: where full runs end, at the rate that was tuned."""
+    every = list(records.rates(*pair[0]))
+    curves = [[short_end(network, rate) for rate in every] for network in pair]
+    full = [records.mean(records.bits(*network)) for network in pair]
+    tuned = every.index(next(iter(runs_of(pair[0]).values()))["config"]["model"]["lr"])
+    names = [f"{display_name(name)}, batch {group.rpartition('-')[2]}" for group, name in pair]
+    colours, heights = [study.OF_ARMS[name]["color"] for _, name in pair], (1.4, 1.6, 1.8, 2.0)
+
+    def draw(ours: float, theirs: float) -> tuple[LiveFigure, dict]:
+        chosen = [curve[every.index(rate)] for curve, rate in zip(curves, (ours, theirs), strict=True)]
+        gap = chosen[0] - chosen[1]
+        leader = display_name(pair[gap > 0][1])
+        panel = Panel(
+            (0.13, 0.26, 0.83, 0.64),
+            f"{leader} wins by {abs(gap):.3f}",
+            "learning rate (logarithmic)",
+            "bits per byte, held-out",
+            (-0.3, len(every) - 0.7),
+            (1.3, 2.1),
+            tuple(range(len(every))),
+            heights,
+            tuple(f"{height:g}" for height in heights),
+            tuple(("━", *one) for one in [*zip(names, colours, strict=True), ("full runs", GREY)]),
+            tuple(f"{rate:g}" for rate in every),
+        )
+        figure = LiveFigure((5.2, 4.0), (panel,))
+        for curve, end, colour, rate in zip(curves, full, colours, (ours, theirs), strict=True):
+            figure.add_line(0, range(len(every)), curve, colour, width=1.8)
+            figure.add_line(0, [every.index(rate)], [curve[every.index(rate)]], colour, width=0, dot=6)
+            figure.add_line(0, [tuned - 0.15, tuned + 0.15], [end, end], colour, width=4)
+        numbers = {name: f"{end:.3f}" for name, end in zip(names, chosen, strict=True)}
+        return figure, numbers | {"p-Spin minus Transformer": f"{gap:+.3f}".replace("-", "−")}
+
+    return draw
 
 
 @styled
 def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[str, int], dict[float, float]]]:
-    """Where short runs end over the learning rate they had, a panel per batch size; rings at the chosen rate.
+    """Where short runs end over the learning rate they had, a panel per batch size; dashed, the chosen rate.
     -> (network, batch) -> learning rate -> bits per byte on held-out speeches"""
     figure, ends = Figure(figsize=(5.2, 3.9), layout="constrained"), {}
     for panel, batch in zip(figure.subplots(1, 2, sharey=True), RECIPES, strict=True):
@@ -239,7 +251,7 @@ def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[
             ends[name, batch] = {rate: short_end(network, rate) for rate in records.rates(*network)}
             curve = ends[name, batch]
             panel.plot(list(curve), list(curve.values()), "o-", color=colour, lw=2, ms=4, label=display_name(name))
-            panel.plot(chosen, curve[chosen], "o", mfc="white", mec=colour, ms=8, mew=1.8, zorder=4)
+        panel.axvline(chosen, color=GREY, ls="--", lw=1.2)
         panel.set_xscale("log")
         every = list(ends[BOTH[0], batch])
         panel.set_xticks(every[::2], [f"{rate:g}" for rate in every[::2]])
@@ -247,8 +259,8 @@ def rates(alphabet: str, chosen: float, title: str) -> tuple[Figure, dict[tuple[
         steps = next(iter(records.tries(f"{alphabet}-{batch}", BOTH[0]).values()))["config"]["model"]["steps"]
         panel.set_title(f"batch {batch}, {steps:,} steps", **TITLE)
     figure.axes[0].set_ylabel("bits per byte, held-out")
-    figure.axes[1].legend(loc="upper right")
-    figure.supxlabel(f"learning rate (logarithmic); ○ the rate chosen, {chosen:g}", fontsize=11)
+    figure.axes[0].legend(loc="lower left", handlelength=1.0, fontsize=10)
+    figure.supxlabel(f"learning rate (logarithmic); dashed: {chosen:g}, of the full runs", fontsize=11)
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, ends
 
@@ -298,7 +310,7 @@ def _name_lines(panel: Axes, runs: study.Runs) -> None:
     large.sort(key=lambda line: -line.get_ydata()[0])
     above, below = dict(xytext=(3, 6), ha="left", va="bottom"), dict(xytext=(2, -7), ha="right", va="top")
     right, left = dict(xytext=(8, 0), ha="left", va="center"), dict(xytext=(-8, 0), ha="right", va="center")
-    places = [(small, 0.3, above), (small[1:], 1, below), (large, 0, right), (large[1:], 0, left)]
+    places = [(small, 0.08, above), (small[1:], 1, below), (large, 0, right), (large[1:], 0, left)]
     for group, share, how in places:
         for line in group[:1]:
             x, y = line.get_xdata(), line.get_ydata()
@@ -349,11 +361,7 @@ def recipes(alphabet: str) -> dict[str, list[dict]]:
     }
 
 
-def compared() -> Callable[..., tuple[Figure, dict]]:
-    """For an Explorer: draw(alphabet, axis) of `curves`."""
-    choices = {alphabet: recipes(alphabet) for alphabet in ("subwords", "bytes")}
-
-    def draw(alphabet: str, axis: str) -> tuple[Figure, dict]:
-        return curves(choices[alphabet], axis)
-
-    return draw
+def compared(alphabet: str) -> Callable[..., tuple[Figure, dict]]:
+    """For an Explorer: draw(axis) of `curves`."""
+    runs = recipes(alphabet)
+    return lambda axis: curves(runs, axis)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .live import LiveFigure, Panel
-from .style import BLUE, GREY, RED
+from .style import GREY, PURPLE, RED
 
 CURVATURES = np.geomspace(0.003, 1, 60)
 NOISE = 0.3
@@ -59,11 +59,11 @@ def valley(batch: int, rate: int) -> tuple[LiveFigure, dict[str, str]]:
         tuple(np.log10(places)),
         tuple(np.log10(heights)),
         tuple(f"{one:g}" for one in heights),
-        (("━", "batch 1, rate × 1", GREY), ("━", "the batch and rate chosen", BLUE)),
+        (("━", "batch 1, rate × 1", GREY), ("━", "the batch and rate chosen", PURPLE)),
         tuple(f"{one:g}" for one in places),
     )
     figure = LiveFigure((5.2, 3.2), (panel,))
-    for size, eta, runs, colour in ((1, RATE, 1, GREY), (batch, rate * RATE, WIDE, BLUE)):
+    for size, eta, runs, colour in ((1, RATE, 1, GREY), (batch, rate * RATE, WIDE, PURPLE)):
         steps_taken = np.unique(np.geomspace(max(1, NARROW * RUN / size), runs * RUN / size, 60).round())
         losses = descent(size, eta, steps_taken)
         until = int(np.argmax(losses > CEILING)) + 1 if (losses > CEILING).any() else len(losses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -63,16 +64,46 @@ def test_the_title_of_forgetting_follows_the_answers(monkeypatch):
     assert draw._title({}) == "No run diverges"
 
 
-def test_roughness_is_told_in_multiples_of_p_spin():
-    figure, shown = draw.roughness("title")
-    assert list(shown) == list(draw.MEASURES)
-    panel = figure.axes[0]
-    assert np.mean(panel.lines[0].get_xdata()) == pytest.approx(1)
-    assert len(shown["largest"]["transformer"]) == len(networks.SEEDS)
-    assert len({line.get_color() for line in panel.lines if line.get_marker() == "o"}) == len(draw.PAIR + draw.OTHERS)
-    assert len(panel.texts) == len(draw.PAIR + draw.OTHERS) * len(draw.MEASURES), "their means"
+def test_noise_has_a_dot_for_every_network_that_was_probed():
+    figure, found = draw.noise_over_rate("title")
+    [panel] = figure.axes
+    assert {where[0] for where in found} <= set(draw.PROBED)
+    assert len(panel.lines) == len(found) > 20
+    assert [one.fixed_point for one in found.values()].count(True) == sum(
+        line.get_markerfacecolor() != "white" for line in panel.lines
+    )
+    places = {(round(float(line.get_xdata()[0]), 3), round(line.get_ydata()[0], 1)) for line in panel.lines}
+    assert len(places) == len(found), "none covers another"
     known = [stability.measures(run)["noise scale"] for run in records.seeds("bytes-1", "p-spin").values()]
-    assert shown["noise scale"]["p-spin"] == pytest.approx(known)
+    rate = records.read("bytes-1/p-spin/seed-1")["config"]["model"]["lr"]
+    assert found["bytes-1", "p-spin"] == draw.Noise(rate, pytest.approx(np.mean(known)), True)
+    without = [name for (_, name), one in found.items() if not one.fixed_point]
+    assert {"transformer", "swiglu", "no-mlp", "k0"} <= set(without)
+
+
+def test_roughness_has_a_row_for_each_network():
+    _head, *rows = draw.roughness()
+    assert [row[:2] for row in rows[:3]] == [
+        ["p-Spin", "yes"],
+        ["p-Spin, ten steps", "yes"],
+        [draw.NAMES["k0-same-size"], "no"],
+    ]
+    every = [stability.measures(run) for run in records.seeds("bytes-1", "transformer").values()]
+    assert rows[-1][2].startswith(f"{np.mean([one['worse steps'] for one in every]):.0%} (")
+    assert rows[-1][3].endswith(f"to {max(one['largest'] for one in every):.0f})")
+    assert len(rows) == len(draw.FIVE)
+
+
+def test_shares_add_up():
+    figure, found = draw.hidden_mover()
+    assert [sum(shares.values()) for shares in found.values()] == pytest.approx([1, 1, 1])
+    [panel] = figure.axes
+    widths = [share for one in found.values() for share in one.values()]
+    assert [bar.get_width() for bar in panel.patches] == pytest.approx(widths)
+    last = [run["branches"][-1]["update"] for run in records.seeds("living-bytes", "p-spin").values()]
+    others = np.mean([1 - one["embedding"] - one["mixer"] - one["norm"] for one in last])
+    assert found["squared step"]["attractor"] == pytest.approx(others)
+    assert found["squared gradient"]["attractor"] < 0.01
 
 
 def test_costs_have_a_row_for_every_answer_and_name_no_run():
@@ -107,3 +138,114 @@ def test_jumps_say_what_one_network_explains_of_another():
     assert shares == pytest.approx({"p-spin": 1.0, "transformer": 1.0})
     bands = [panel.lines[0].get_xdata() for panel in figure.axes]
     assert bands == [[6002, 6002]] * 2, "the highest peak of the first, in both"
+
+
+# Figures of runs that may still be missing
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with records.using(tmp_path):
+        yield tmp_path
+
+
+def put(folder, run: str, end: float) -> None:
+    path = folder / f"{run}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        json.dumps({"summary": {"validation": {split: {"bits_per_byte": end} for split in records.SPLITS}}})
+    )
+
+
+def adam(folder) -> None:
+    for i, name in enumerate(draw.NETWORKS):
+        for beta2 in answers.BETAS:
+            put(folder, f"moments/{name}-beta2-{beta2:g}/seed-1", 2 + i / 10)
+
+
+def ran(folder, group: str, ends: dict[str, float]) -> None:
+    """All runs of a group; `ends` are above Adam, of names that end like this."""
+    for arm in networks.GROUPS[group]:
+        level = 2 + next(i for i, name in enumerate(draw.NETWORKS) if arm.name.startswith(name)) / 10
+        put(folder, f"{group}/{arm.name}/seed-1", level + next(x for end, x in ends.items() if arm.name.endswith(end)))
+
+
+def test_without_runs_there_is_nothing_to_draw_and_it_is_said(folder):
+    figure, found = draw.sgd()
+    assert draw.ends_in_words(found) == "no runs yet"
+    assert figure.get_suptitle() == "SGD without momentum: 0 of 16 runs so far"
+    figure, found = draw.rates()
+    assert set(map(str, found.values())) == {str({key: {} for key in draw.NETWORKS})}
+    assert figure.get_suptitle() == "The price of a wrong rate: 0 of 20 runs so far"
+    for rows in (draw.controls(), draw.wrong_rates(), draw.plain_sgd()):
+        assert all(row[-1].startswith("not run yet: 0 of ") for row in rows[1:])
+
+
+def test_sgd_is_drawn_over_its_rates_with_adam_as_a_line(folder):
+    adam(folder)
+    put(folder, "sgd/transformer-rate-0.3/seed-1", 2.4)
+    put(folder, "sgd/transformer-rate-3/seed-1", 4.5)
+    figure, found = draw.sgd()
+    assert found["transformer"] == {0.3: 2.4, 3: math.inf}
+    panel = figure.axes[1]
+    line, cross, level = panel.lines
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1], [2.4])
+    assert cross.get_marker() == "x"
+    assert cross.get_xdata()[0] == 3
+    assert list(level.get_ydata()) == [2.1, 2.1]
+    assert draw.ends_in_words(found) == "Transformer 2.40 at 0.3, diverged at 3"
+    assert figure.get_suptitle() == "SGD without momentum: 2 of 16 runs so far"
+    assert "diverged" in figure.get_supxlabel()
+    assert draw.plain_sgd()[2] == ["Transformer", "", "", "not run yet: 3 of 5 runs"]
+
+
+@pytest.mark.parametrize(
+    ("best", "transformer", "title"),
+    [
+        (0.05, 0.05, "trains all four networks, nearly as well as Adam"),
+        (0.05, 0.2, "trains all four networks, three nearly as well as Adam"),
+        (0.2, 0.2, "trains all four networks, but stays far behind Adam"),
+        (0.05, 9.0, "trains three of four networks, nearly as well as Adam"),
+        (9.0, 9.0, "trains none of the four"),
+    ],
+)
+def test_the_title_of_sgd_follows_the_answers(folder, best, transformer, title):
+    adam(folder)
+    ran(folder, "sgd", {"rate-1": best, "": max(best, 0.5)})
+    for rate in networks.SGD_RATES:
+        put(folder, f"sgd/transformer-rate-{rate:g}/seed-1", 2.1 + transformer)
+    assert draw.sgd()[0].get_suptitle().replace("\n", " ") == f"SGD without momentum {title}"
+
+
+def test_rates_are_drawn_above_the_tuned_one(folder):
+    adam(folder)
+    ran(folder, "moments-rates", {"0.25": 0.1, "0.5": 0.02, "2": 0.03, "4": 0.2})
+    put(folder, "moments-rates/swiglu-beta2-0.95-times-4/seed-1", 4.5)
+    figure, found = draw.rates()
+    assert found[0.95]["p-spin"] == pytest.approx({0.25: 0.1, 0.5: 0.02, 1: 0, 2: 0.03, 4: 0.2})
+    assert found[0.999]["tanh-tanh"] == pytest.approx({0.25: 0.1, 1: 0, 4: 0.2})
+    assert found[0.95]["swiglu"][4] == math.inf
+    above, below = figure.axes
+    blue = [line for line in above.lines if line.get_color() == draw.COLOURS["p-spin"]]
+    assert list(blue[0].get_ydata()) == list(found[0.95]["p-spin"].values())
+    assert [line.get_marker() for line in above.lines].count("x") == 1
+    assert "x" not in [line.get_marker() for line in below.lines]
+    assert figure.get_suptitle() == "p-Spin is not seen to bear wrong rates any better"
+    for beta2 in answers.BETAS:
+        put(folder, f"moments-rates/transformer-beta2-{beta2:g}-times-4/seed-1", 2.4)
+    assert draw.rates()[0].get_suptitle() == "p-Spin bears wrong rates better than the Transformer"
+    assert [row[-1] for row in draw.wrong_rates()[1:]] == ["**wider**"] * 3
+
+
+def test_the_controls_fill_their_table(folder):
+    for arm in networks.GROUPS["moments-controls"]:
+        for n in arm.seeds:
+            end = 2.1 if arm.name == "attention-beta2-0.95" else 2.0
+            put(folder, f"moments-controls/{arm.name}/seed-{n}", end + n / 1000)
+    rows = draw.controls()[1:]
+    assert [row[0] for row in rows] == [
+        "cost of 0.95: attention before the attractor",
+        "cost of 0.95: a fixed point that speaks",
+    ]
+    assert [row[3].split(",")[0] for row in rows] == ["**costs**", "**free**"]
+    assert rows[0][1].startswith("+0.100 ± ")

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import pspin_lite as ps
 from pspin_lite.lessons.figures import parts
-from pspin_lite.study import intervals, linear_share, records
+from pspin_lite.study import intervals, jobs, linear_share, networks, records
 from pspin_lite.study.claims import ledger
 from pspin_lite.study.questions import answers, page
 
@@ -60,6 +61,16 @@ def test_ends_have_the_width_of_a_page():
     assert list(shown) == ["b", "a"]
     assert figure.get_figwidth() == 5.4
     assert texts(figure)[0].strip() == "counting, 1.80"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["MLP of p-Spin's kind", "SwiGLU"]
+
+
+def test_ends_mark_the_networks_with_a_swiglu():
+    mlps = {arm.name: getattr(arm.cfg, "mlp", "") for arm in networks.GROUPS["bytes-1"]}
+    mlps |= {"transformer": "swiglu"}  # a preset of its own
+    assert {name for name, mlp in mlps.items() if mlp == "swiglu"} == {*parts.MLPS}
+    figure, _ = parts.ends({"swiglu": {1: 1.8, 2: 1.9}, "b": {1: 2.0}}, "title")
+    marked = [line.get_xdata().tolist() for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert marked == [[1.8, 1.9], []], "the last is the legend's"
 
 
 def test_nonlinearities_say_what_has_not_been_run():
@@ -89,11 +100,11 @@ def test_a_stair_says_how_far_each_change_goes():
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
     low, high = figure.axes[0].get_xlim()
     assert low < 1.9 < 2.2 < high
-    pale, again = parts.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, "ternary")
+    pale, again = parts.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, rounded=["a"])
     assert list(again) == ["a", "b"]
-    assert [text.get_text() for text in pale.legends[0].get_texts()] == ["ternary"]
-    dots = next(line for line in pale.axes[0].lines if line.get_marker() == "D")
-    assert (dots.get_xdata().tolist(), list(dots.get_ydata())) == ([2.3, 2.4], [1, 1])
+    assert [text.get_text() for text in pale.legends[0].get_texts()] == ["ternary", "full precision"]
+    look = {tuple(line.get_xdata()): line.get_marker() for line in pale.axes[0].lines if len(line.get_xdata())}
+    assert (look[2.0,], look[1.9,], look[2.3, 2.4]) == ("o", "D", "o"), "rounded, not rounded, rounded again"
     assert pale.axes[0].get_xlim()[1] > 2.4
 
 
@@ -105,8 +116,78 @@ def test_pairs_say_what_was_planned():
     assert f"{gap.mean:+.3f} ± {gap.half_width:.3f} clear |" in lines[0]
     waits = {**rows, "sigmoid bytes": answer(missing=("x",))}
     assert "not run yet" in parts.pairs(waits)
-    words = [parts.word(intervals.Difference(mean, 0.012, 3)) for mean in (0.02, 0.005, 0.011)]
-    assert words == ["clear", "equivalent", "undecided"]
+
+
+def test_both_sets_of_speeches_make_the_word():
+    def word(*means, widths=(0.012, 0.012)):
+        return parts.word([intervals.Difference(mean, width, 3) for mean, width in zip(means, widths, strict=True)])
+
+    assert [word(mean, mean) for mean in (0.02, -0.02, 0.005, 0.011)] == ["clear", "clear", "equivalent", "undecided"]
+    assert word(0.02, -0.02) == word(0.02, 0.01) == "undecided"
+    assert word(0.0, 0.0, widths=(0.014, 0.026)) == "undecided", "as in section 2: the second cannot be within 0.02"
+    words = {name: page_word(name) for name in ("k1", "k2", "k10", "k0", "full-precision", "attention", "swiglu")}
+    assert words == dict.fromkeys(words, "undecided") | {"swiglu": "clear"}
+
+
+def page_word(name):
+    return parts.word([parts.minus(name, "p-spin", split) for split in records.SPLITS])
+
+
+def test_short_runs_are_compared_at_the_same_rate_and_scale():
+    tries = [records.tries(*at)["try-0.0008-1"] for at in (("living-bytes", "tanh-tanh"), ("bytes-1", "k0-same-size"))]
+    one, other = map(records.score, tries)
+    assert parts.tuning_gap("tanh-tanh", "tanh-sigmoid", 8e-4) == pytest.approx(one - other)
+    assert len({(run["config"]["model"]["lr"], run["config"]["model"]["gain"]) for run in tries}) == 1
+
+
+def test_what_is_held_equal_is_equal():
+    five = networks.arm("steps-bytes", "k5").cfg
+    members = {name: [networks.arm(*at).cfg for at in of.values()] for name, of in parts.HELD_EQUAL.items()}
+    sizes = [sum(p.numel() for p in ps.build(cfg).parameters()) for cfg in (five, *members["equal parameters"])]
+    assert max(sizes) < 1.01 * min(sizes)
+    [wide], [narrow] = members["equal arithmetic"], members["equal width"]
+    assert jobs.flops_a_step(wide) == pytest.approx(jobs.flops_a_step(five), rel=0.01)
+    assert narrow.inner == five.inner
+    twice, *_ = members["equal parameters"]
+    assert (round(twice.inner / five.inner), round(wide.inner / five.inner)) == (2, 5), "as the labels say"
+
+
+def test_what_is_held_equal_is_drawn_as_far_as_it_has_run():
+    runs = {"a": {"no steps": {1: 1.9, 2: 2.0}, "five steps": {1: 2.0, 2: 2.1}, "one": {}}, "b": {"no steps": {}}}
+    figure, shown = parts.held_equal(runs, "title")
+    assert {key: values.tolist() for key, values in shown.items()} == {
+        ("a", "no steps"): [1.9, 2.0],
+        ("a", "five steps"): [2.0, 2.1],
+    }
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["a", "no steps", "five steps"], "neither networks nor groups without runs"
+    assert texts(figure) == ["−0.100"]
+    [line] = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert line.get_xdata()[0] == pytest.approx(2.05)
+    figure, _ = parts.held_equal(runs | {"b": {"no steps": {1: 2.3}}}, "title")
+    assert texts(figure) == ["−0.100", "+0.250"]
+    hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
+    assert [line.get_xdata().tolist() for line in hollow] == [[2.3]], "one seed"
+    assert texts(parts.held_equal({"a": {"no steps": {1: 1.9}}}, "title")[0]) == []
+
+
+def test_what_is_held_equal_can_be_drawn_from_the_records():
+    runs = {name: {label: records.bits(*at) for label, at in of.items()} for name, of in parts.HELD_EQUAL.items()}
+    _, shown = parts.held_equal(runs, "title")
+    row = {row.key: row for row in answers.answers("steps")}["equal-parameters bytes 1"]
+    five, none = (shown["equal parameters", label].mean() for label in ("five steps", "no steps, twice as wide"))
+    assert five - none == pytest.approx(row.values[0][0].mean)
+
+
+def test_settling_shows_the_worst_layer_at_every_time():
+    figure, shown = parts.settling({"a": ("bytes-1", "p-spin"), "b": ("steps-bytes", "k5")}, "title")
+    for label, network in (("a", ("bytes-1", "p-spin")), ("b", ("steps-bytes", "k5"))):
+        for what in ("radius", "gradient_error"):
+            known = [records.layers(run, what).max(1) for run in records.seeds(*network).values()]
+            assert shown[label][what].tolist() == np.array(known).tolist()
+    errors = figure.axes[1].lines[0].get_ydata()
+    assert errors == pytest.approx(100 * shown["a"]["gradient_error"][0]), "in per cent"
+    assert [len(panel.lines) for panel in figure.axes] == [7, 7], "three seeds twice, and a dashed line"
 
 
 def test_what_context_is_worth():

@@ -38,7 +38,8 @@ def main(argv: list[str] | None = None) -> int:
     study.add_argument("--publish", action="store_true", help="take finished runs into the checkout's records")
     study.add_argument("--minutes", type=float, metavar="X", help="start no further run after them")
     ledger = commands.add_parser("ledger", help="every claim of the paper, its measurement and its verdict")
-    ledger.add_argument("claims", nargs="*", metavar="CLAIM", help="measured anew; default: all, as they are stored")
+    ids = "of a claim, measured anew, or of a question of the second study; default: all claims, as they are stored"
+    ledger.add_argument("ids", nargs="*", metavar="ID", help=ids)
     ledger.add_argument("--records", metavar="FOLDER", help="of experiments --again: measure with these")
     ledger.add_argument("--write", action="store_true", help="measure anew, and write results and README's table")
     args = parser.parse_args(argv)
@@ -162,7 +163,7 @@ def experiments(args: argparse.Namespace) -> int:
 def ledger(args: argparse.Namespace) -> int:
     from .study.claims import command
 
-    return command.main(args.write, args.claims, args.records)
+    return command.main(args.write, args.ids, args.records)
 
 
 def equations(args: argparse.Namespace) -> int:

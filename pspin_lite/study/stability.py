@@ -89,5 +89,10 @@ def measures(record: dict) -> dict[str, float]:
         "worse steps": rose / steps,
         "tail": float(np.percentile(norm, 99) / np.median(norm)),
         "largest": float(norm.max() / np.median(norm)),
-        "noise scale": float(np.median([float(one["scale"]) for one in record["noise"]])),
+        "noise scale": scale_of_noise(record),
     }
+
+
+def scale_of_noise(record: dict) -> float:
+    """The median over the probes of a run."""
+    return float(np.median([float(one["scale"]) for one in record["noise"]]))

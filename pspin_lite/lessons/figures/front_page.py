@@ -11,6 +11,7 @@ from . import CYCLE, GREY, styled
 from .study import dots
 
 COLOURS = {"p-Spin": CYCLE[0], "Transformer": CYCLE[1]}  # of README's figure
+REPAIRS = dict.fromkeys(("product of spins", "mended: convolution too", "stacked: norms too"), CYCLE[2])
 PAIR = ("p-Spin, batch 1", "Transformer, batch 64")  # the paper's comparison
 CLOSE = 0.02  # bits per byte: what README's figure calls a difference
 ROOM = 0.14  # bits per byte: what a number beside its dots takes up there
@@ -24,7 +25,7 @@ def _finding(alphabet: str, shown: Mapping[str, np.ndarray]) -> str:
     bits = {key: shown[end].mean() for key, end in ends.items()}
     gaps = [bits["p-Spin", batch] - bits["Transformer", batch] for batch in (1, 64)]
     if min(gaps) > CLOSE:
-        return f"{alphabet.capitalize()}: the Transformer is better\nat either batch size"
+        return f"{alphabet.capitalize()}: the Transformer beats\np-Spin at either batch size"
     large = all(bits[name, 64] < bits[name, 1] - CLOSE for name in COLOURS)
     if large and max(map(abs, gaps)) <= CLOSE:
         return f"{alphabet.capitalize()}: batch 64 ends lower,\nwith either network"
@@ -41,7 +42,7 @@ def front(
     figure = Figure(figsize=(5.8, 1 + 0.7 * len(rows) + 0.3 * sum(rows)), layout="constrained")
     panels, shown = figure.subplots(len(ends), height_ratios=rows, sharex=True, squeeze=False)[:, 0], {}
     for panel, (alphabet, arms) in zip(panels, ends.items(), strict=True):
-        colours = {name: COLOURS.get(name.split(",")[0], GREY) for name in arms}
+        colours = {name: (COLOURS | REPAIRS).get(name.split(",")[0], GREY) for name in arms}
         shown[alphabet] = dots(panel, arms, "", colours)
         for text in panel.get_yticklabels():
             text.set_weight("bold" if text.get_text() in PAIR else "normal")

@@ -36,13 +36,17 @@ from .verdict import FORMER, HOLDS, NOT_SEEN, PART, REFUTED, UNDECIDED
 
 PICTURE = ROOT / "docs" / "results.svg"
 BEGIN, END = "<!-- rendered: {} -->", "<!-- end: {} -->"
-ENDS = {  # network and batch size -> name in the figure
-    ("transformer", 64): "Transformer, batch 64",
-    ("p-spin", 64): "p-Spin, batch 64",
-    ("transformer", 1): "Transformer, batch 1",
-    ("p-spin", 1): "p-Spin, batch 1",
-    ("swiglu", 1): "ordinary MLP instead",
-    ("k0-same-size", 1): "no repeated steps",
+ENDS = {  # group and network -> name in the figure
+    "{alphabet}-64/transformer": "Transformer, batch 64",
+    "{alphabet}-64/p-spin": "p-Spin, batch 64",
+    "{alphabet}-1/transformer": "Transformer, batch 1",
+    "{alphabet}-1/p-spin": "p-Spin, batch 1",
+    "{alphabet}-1/swiglu": "ordinary MLP instead",
+    "{alphabet}-1/k0-same-size": "no repeated steps",
+    "living-{alphabet}/no-mlp": "no attractor",
+    "living-{alphabet}/tanh-tanh": "product of spins",
+    "repair-{alphabet}/mended": "mended: convolution too",
+    "stack-{alphabet}/stacked": "stacked: norms too",
 }
 ALPHABETS = ("subwords", "bytes")
 SPLITS = ("held-out", "recent")
@@ -217,7 +221,7 @@ def _time(seconds: float) -> str:
 
 PAGES: dict[str, tuple[Callable[[], str], ...]] = {
     "README.md": (answer, verdicts, changed, sequel),
-    "docs/results.md": (selection, tally, findings),
+    "docs/results.md": (selection, tally, second_study.so_far, second_study.main_answers, findings),
     "docs/training.md": (expected, paper_sizes, machines),
     "docs/second_study.md": second_study.PARTS,
 }
@@ -240,16 +244,15 @@ def draw() -> Figure:
     """The figure, from the networks that have all their full runs."""
     ends = {}
     for alphabet in ALPHABETS:
-        groups = {network: f"{alphabet}-{network[1]}" for network in ENDS}
+        every = {name: template.format(alphabet=alphabet).split("/") for template, name in ENDS.items()}
         ends[alphabet] = {
-            ENDS[network]: records.bits(group, network[0])
-            for network, group in groups.items()
-            if network[0] in [one.name for one in networks.GROUPS[group]]
-            and not records.missing(f"{group}/{network[0]}")
+            name: records.bits(group, network)
+            for name, (group, network) in every.items()
+            if network in [one.name for one in networks.GROUPS[group]] and not records.missing(f"{group}/{network}")
         }
     sizes = [(run["batch"], run["batch"] * run["steps"]) for run in (networks.BATCH_64, networks.BATCH_1)]
     note = "\n".join(f"batch {batch}: {sequences:,} sequences" for batch, sequences in sizes)
-    note += "\nbold: the headline\ngrey: p-Spin, batch 1,\nwith the attractor changed"
+    note += "\nbold: the headline\ngrey: p-Spin, batch 1,\nwith the attractor changed\ngreen: our repairs"
     return front_page.front(ends, note, {"bytes": counted()})[0]
 
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from types import SimpleNamespace
 
 from ...training import part_noise
-from .. import jobs, networks, records
+from .. import jobs, networks, records, stability
 from ..intervals import Difference
 from . import answers as measured
 from .criteria import NOT_COMPUTED, NOT_RUN
-from .question import SECTIONS, Row, Speeches, texts
+from .question import SECTIONS, Row, Speeches, questions, texts
 
 MOST_WORDS = 80  # of the summary
 MOST_FACTS, MOST_NAMES = 8, 10  # in a cell, in a line
+ALPHABETS = ("bytes", "subwords")
 
 
 def so_far() -> str:
@@ -27,7 +28,7 @@ def so_far() -> str:
     every = {row.key: row for row in measured.answers()}
     given = {key: row for key, row in every.items() if row.verdict not in (NOT_RUN, NOT_COMPUTED)}
     runs = _runs()
-    alphabets = [one for one in ("bytes", "subwords") if any(one in _alphabets(row) for row in given.values())]
+    alphabets = [one for one in ALPHABETS if any(one in _alphabets(row) for row in given.values())]
     values = dict(
         done=sum(map(records.has, runs)),
         planned=len(runs),
@@ -46,15 +47,59 @@ def so_far() -> str:
     return " ".join(sentences)
 
 
+def main_answers() -> str:
+    """For docs/results.md: of the questions that matter most, the answers that are there."""
+    every = {question.id: question for question in questions()}
+    return _table(row for name in texts()["main"] for row in measured.answer(every[name]) if row.values)
+
+
 def branches() -> str:
     """How loud the MLPs are, and what the network does without them, on the windows that were silenced."""
-    rows = [["network", "seeds", "bits per byte", "MLPs silenced", "MLP, size", "state space, size", "MLP, gradient"]]
-    for alphabet in ("bytes", "subwords"):
+    rows = [["network", "seeds", "bits per byte", "MLPs silenced", "MLP, size", "state space, size"]]
+    rows[0] += ["MLP, gradient", "MLP, update"]
+    for alphabet in ALPHABETS:
         for template in texts()["branches"]:
             group, name = template.format(alphabet=alphabet).split("/")
             runs = [run for run in records.seeds(group, name).values() if run.get("silenced")]
             if runs:
                 rows.append([f"`{name}`, {alphabet}", str(len(runs)), *_loudness(runs)])
+    return _markdown(rows)
+
+
+def contraction() -> str:
+    """Whether the layers with steps contract: the largest over all layers and seeds, in the course of the runs and
+    where they end."""
+    rows = [["network", "seeds", "radius, largest", "at the end", "gradient error, largest", "at the end"]]
+    rows[0].append("radius below 1")
+    for alphabet in ALPHABETS:
+        group = f"steps-{alphabet}"
+        for name in (f"living-{alphabet}/p-spin", *(f"{group}/{arm.name}" for arm in networks.GROUPS[group])):
+            runs = [run for run in records.seeds(*name.split("/")).values() if run.get("attractor")]
+            if runs:
+                radius, error = ([records.layers(run, key) for run in runs] for key in ("radius", "gradient_error"))
+                most = [max(run.max() for run in some) for some in (radius, [run[-1] for run in radius])]
+                cells = [*(f"{x:.2f}" for x in most)]
+                cells += [_percent(max(run.max() for run in some)) for some in (error, [run[-1] for run in error])]
+                cells.append("always" if most[0] < 1 else "at the end" if most[1] < 1 else "not always")
+                rows.append([f"`{name.partition('/')[2]}`, {alphabet}", str(len(runs)), *cells])
+    return _markdown(rows)
+
+
+def noise_by_rate() -> str:
+    """The lowest and the highest noise scale of the networks that were trained at a rate, the means over seeds of full
+    runs at batch size 1."""
+    rows = [["alphabet, learning rate", "networks", "lowest noise scale", "highest"]]
+    for alphabet in ALPHABETS:
+        groups = [f"{alphabet}-1", *(f"{kind}-{alphabet}" for kind in ("living", "steps", "repair", "stack"))]
+        by_rate: dict[float, list[tuple[float, str]]] = {}
+        for group, name in ((one, arm.name) for one in groups for arm in networks.GROUPS[one]):
+            runs = list(records.seeds(group, name).values())
+            if runs and (group, name) != (f"living-{alphabet}", "p-spin"):  # p-spin of the first study again
+                scale = statistics.mean(map(stability.scale_of_noise, runs))
+                by_rate.setdefault(runs[0]["config"]["model"]["lr"], []).append((scale, name))
+        for rate, scales in sorted(by_rate.items()):
+            ends = [f"{scale:.1f} (`{name}`)" for scale, name in (min(scales), max(scales))]
+            rows.append([f"{alphabet}, {rate:g}", str(len(scales)), *ends])
     return _markdown(rows)
 
 
@@ -88,19 +133,28 @@ def missing() -> str:
 
 def _answers(section: str) -> Callable[[], str]:
     def part() -> str:
-        return _table(section)
+        return _table(measured.answers(section))
 
     part.__name__ = section
     return part
 
 
 TABLES = {section: _answers(section) for section in SECTIONS}
-AFTER = {"living": (branches,), "moments": (betas,)}  # a table of answers
+AFTER = {  # a table of answers
+    "living": (branches,),
+    "steps": (contraction,),
+    "moments": (betas,),
+    "noise": (noise_by_rate,),
+}
 PARTS: tuple[Callable[[], str], ...] = (
     so_far,
     *(part for section, table in TABLES.items() for part in (table, *AFTER.get(section, ()))),
     missing,
 )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.2%}"
 
 
 def _ends(name: str) -> str:
@@ -135,12 +189,12 @@ def _numbers(row: Row) -> SimpleNamespace:
     return SimpleNamespace(mean=mean, gain=-mean, width=value.half_width if isinstance(value, Difference) else math.nan)
 
 
-def _table(section: str) -> str:
+def _table(answers: Iterable[Row]) -> str:
     """Rows that wait for runs are one row for each question."""
     rows = [["question", "what is compared", *records.SPLITS, "answer"]]
-    for question, some in groupby(measured.answers(section), key=lambda row: row.question):
+    for question, some in groupby(answers, key=lambda row: row.question):
         every = list(some)
-        shown = [[row.about, *_cells(row), _answer(row)] for row in every if row.verdict != NOT_RUN]
+        shown = [[row.about, *by_split(row), answer(row)] for row in every if row.verdict != NOT_RUN]
         if waiting := [row for row in every if row.verdict == NOT_RUN]:
             about = waiting[0].about if len(waiting) == 1 else "the rest" if shown else "all"
             runs = {run for row in waiting for run in row.runs}
@@ -150,12 +204,14 @@ def _table(section: str) -> str:
     return _markdown(rows)
 
 
-def _answer(row: Row) -> str:
+def answer(row: Row) -> str:
+    """Its verdict, and what else is true."""
     facts = [*row.facts[:MOST_FACTS], *([f"{len(row.facts) - MOST_FACTS} more"] if row.facts[MOST_FACTS:] else [])]
     return ", ".join([f"**{row.verdict}**", *(["so far"] if row.moving else []), *facts])
 
 
-def _cells(row: Row) -> list[str]:
+def by_split(row: Row) -> list[str]:
+    """What it rests on, for each split."""
     return [_cell(row, i) for i in range(len(records.SPLITS))]
 
 
@@ -184,11 +240,13 @@ def _loudness(runs: list[dict]) -> list[str]:
     sizes = {
         kind: [statistics.mean(statistics.mean(one[kind]) for one in end) for end in ends] for kind in ("mlp", "mixer")
     }
-    share = [
-        100 * statistics.mean(sum(one["gradient"].get(p, 0) for p in part_noise.MLP) for one in end) for end in ends
+    shares = [
+        [100 * statistics.mean(sum(one[key].get(p, 0) for p in part_noise.MLP) for one in end) for end in ends]
+        for key in ("gradient", "update")
     ]
     arrows = [f"{start:.3g} → {end:.3g}" for start, end in (sizes["mlp"], sizes["mixer"])]
-    return [f"{speaking:.3f}", f"{silent:.3f}", *arrows, f"{share[0]:.2g}% → {share[1]:.2g}%"]
+    arrows += [f"{start:.2g}% → {end:.2g}%" for start, end in shares]
+    return [f"{speaking:.3f}", f"{silent:.3f}", *arrows]
 
 
 def whole(record: dict) -> float:

@@ -15,6 +15,7 @@ from ... import _files as files
 from ..intervals import Difference
 
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[2] / "docs" / "second_study.md"  # of a checkout
 SECTIONS = ("living", "steps", "repair", "moments", "controls", "ladder", "stack", "data", "gains", "noise")
 SECTIONS += ("batches", "context", "sizes", "order")
 Speeches = tuple[float, float] | None  # the interval of the bootstrap, where windows were kept
@@ -66,6 +67,18 @@ def _question(section: str, row: dict) -> Question:
     given = {key: tuple(map(tuple, row[key])) for key in ("differences",) if key in row}
     given |= {key: tuple(row[key]) for key in ("alphabets",) if key in row}
     return Question(**row | given | {"section": section})
+
+
+def criterion(question: Question) -> str:
+    """In the words of the page, or of the question above it that it shares them with. Empty without a checkout."""
+    words = ""
+    for row in PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else ():
+        cells = row.strip("| ").split(" | ")
+        if len(cells) == 3 and cells[0].endswith("?"):
+            words = words if cells[2] == "the same words" else cells[2]
+            if cells[0] == question.asks:
+                return words
+    return ""
 
 
 @cache

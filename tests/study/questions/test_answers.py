@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from pspin_lite.cli import main
 from pspin_lite.study import intervals, networks, records
+from pspin_lite.study.claims import ledger
 from pspin_lite.study.questions import answers, criteria, page
-from pspin_lite.study.questions.question import questions, texts
+from pspin_lite.study.questions.question import criterion, questions, texts
 
 QUESTIONS = {question.id: question for question in questions()}
 SCATTER = {1: -0.001, 2: 0.0, 3: 0.001}  # of seeds about a network's mean: a variance of 1e-6
@@ -76,8 +78,13 @@ def forget(folder: Path, run: str) -> None:
         published.write_text("".join(line for line in lines if f'"{run}"' not in line))
 
 
-def parts(**measures: float) -> list[dict]:
-    return [dict(parts={"whole MLP": dict(adam_scale=10.0, adam_tail=3.0, rises=0.5) | measures})] * 3
+def parts(scale: float = 20.0, **measures: float) -> list[dict]:
+    whole = dict(adam_scale=10.0, adam_tail=3.0, rises=0.5) | measures
+    return [dict(scale=scale, parts={"whole MLP": whole})] * 3
+
+
+def at_rate(lr: float) -> dict:
+    return dict(config=dict(model=dict(lr=lr)))
 
 
 def eras(*ends: float) -> list[dict]:
@@ -90,6 +97,7 @@ def eras(*ends: float) -> list[dict]:
 
 
 LOOKS = dict(noise=parts(), context=dict(context=[8, 32, 256], nats=[3.0, 2.0, 1.9]), validation=eras(1.5, 1.5, 1.5))
+LOOKS |= at_rate(8e-4) | dict(attractor=[dict(radius=[0.5, 0.4], gradient_error=[0.01, 0.02])] * 2)
 
 
 def answered(name: str) -> dict[str, answers.Row]:
@@ -127,7 +135,8 @@ def test_the_questions_are_those_of_the_page():
         for word, tests in question.words.items():
             said = f"*{word}*" in criterion or aliases.get(word, word) in criterion
             assert said or (word, tests) == ("equivalent", ["equivalent"]), (question.id, word)
-        if question.kind in ("intervals", "half") and question.section not in ("moments", "batches", "data"):
+        apart = ("moments", "controls", "batches", "data")  # the page names their networks without what was changed
+        if question.kind in ("intervals", "half") and question.section not in apart:
             for name in (name for pair in question.differences for name in pair):
                 assert f"{name.partition('/')[2]}`" in about, (question.id, name)
 
@@ -465,6 +474,9 @@ def test_what_the_order_costs(folder):
 # The page
 
 
+DESCRIPTIONS = (page.branches, page.contraction, page.noise_by_rate, page.betas, page.main_answers)
+
+
 def cells(table: str) -> list[list[str]]:
     return [row.strip("| ").split(" | ") for row in table.splitlines()]
 
@@ -473,11 +485,11 @@ def cells(table: str) -> list[list[str]]:
 def test_a_page_is_short_whatever_is_on_record(folder, complete):
     if complete:
         everything(folder)
-    for part in (*page.TABLES.values(), page.branches, page.betas):
+    for part in (*page.TABLES.values(), *DESCRIPTIONS):
         rows = cells(part())
         assert len(rows) <= 2 + 15
-        assert all(len(cell.split()) <= 12 for row in rows for cell in row)
-        assert ("not run yet" in part()) is (not complete and part not in (page.branches, page.betas))
+        assert all(len(cell.split()) <= 14 for row in rows for cell in row)
+        assert ("not run yet" in part()) is (not complete and part not in DESCRIPTIONS)
     assert len(page.so_far().split()) <= page.MOST_WORDS
     assert ("all 30 runs" in page.missing()) is not complete
     assert page.missing().count("complete") == (len(networks.SECOND) if complete else 0)
@@ -498,10 +510,11 @@ def test_rows_that_wait_are_one_row(folder):
 
 
 def test_the_summary_tells_what_is_answered(folder):
-    assert page.so_far().startswith("0 of 390 runs are on record, and 0 of ")
+    planned = sum(len(arm.seeds) for group in networks.SECOND for arm in networks.GROUPS[group])
+    assert page.so_far().startswith(f"0 of {planned} runs are on record, and 0 of ")
     network(folder, "living-bytes/no-mlp", 2.0)
     network(folder, "living-bytes/p-spin", 1.9)
-    assert "6 of 390 runs" in page.so_far()
+    assert f"6 of {planned} runs" in page.so_far()
     assert "with bytes only. The paper's attractor earns 0.100 ± 0.00" in page.so_far()
     network(folder, "living-bytes/p-spin", 2.0)
     assert "is silent" in page.so_far()
@@ -529,15 +542,88 @@ def test_how_loud_the_branches_are(folder):
         "mlp": [0.1, 0.3],
         "mixer": [1.0, 3.0],
         "gradient": {"embedding": 0.9, "w_ext": 0.04, "w_down": 0.01, "mixer": 0.05},
+        "update": {"embedding": 0.4, "w_ext": 0.5, "w_down": 0.1},
     }
     end = start | {"mlp": [1.0, 2.0], "gradient": {"embedding": 0.5, "w_ext": 0.2, "w_int": 0.05, "mixer": 0.25}}
+    end |= {"update": {"embedding": 0.3, "w_ext": 0.2, "w_int": 0.5}}
     looks = {"windows held-out": rows, "branches": [start, start, end], "silenced": {"mlp": [2.5, 3.0, 4.0]}}
     put(folder, "living-bytes/p-spin/seed-1", 2.0, **looks)
     put(folder, "living-bytes/p-spin/seed-2", 2.0, **looks | {"silenced": {"mlp": [2.5, 3.0, 5.0]}})
     put(folder, "living-bytes/tanh-tanh/seed-1", 2.0)
     head, _, row = cells(page.branches())
     assert len(head) == len(row)
-    assert row == ["`p-spin`, bytes", "2", "2.000", "4.500", "0.2 → 1.5", "2 → 2", "5% → 25%"]
+    assert row == ["`p-spin`, bytes", "2", "2.000", "4.500", "0.2 → 1.5", "2 → 2", "5% → 25%", "60% → 70%"]
+
+
+def test_whether_the_layers_contract(folder):
+    """The largest over layers, seeds and points."""
+    start = dict(radius=[0.2, 1.3], gradient_error=[0.001, 5.0])
+    calm, end = dict(radius=[0.1, 0.2], gradient_error=[0.001, 0.0]), dict(radius=[0.9, 0.2], gradient_error=[0.3, 0])
+    put(folder, "living-bytes/p-spin/seed-1", 2.0, attractor=[start, end])
+    put(folder, "steps-bytes/k5/seed-1", 2.0, attractor=[calm, calm])
+    put(folder, "steps-bytes/k5/seed-2", 2.0, attractor=[end, calm])
+    put(folder, "steps-bytes/narrow/seed-1", 2.0, attractor=[])
+    assert cells(page.contraction())[2:] == [
+        ["`p-spin`, bytes", "1", "1.30", "0.90", "500%", "30%", "at the end"],
+        ["`k5`, bytes", "2", "0.90", "0.20", "30%", "0.10%", "always"],
+    ]
+
+
+def test_noise_is_sorted_by_rate(folder):
+    network(folder, "living-bytes/tanh-tanh", 2.0, noise=parts(30.0), **at_rate(8e-4))
+    network(folder, "stack-bytes/stacked", 2.0, noise=parts(20.0), **at_rate(1.6e-3))
+    network(folder, "bytes-1/p-spin", 2.0, noise=parts(10.0), **at_rate(1.6e-3))
+    network(folder, "living-bytes/p-spin", 2.0, noise=parts(90.0), **at_rate(1.6e-3))
+    assert cells(page.noise_by_rate())[2:] == [
+        ["bytes, 0.0008", "1", "30.0 (`tanh-tanh`)", "30.0 (`tanh-tanh`)"],
+        ["bytes, 0.0016", "2", "10.0 (`p-spin`)", "20.0 (`stacked`)"],
+    ]
+
+
+def test_the_main_answers_appear_with_their_runs(folder):
+    assert len(cells(page.main_answers())) == 2
+    network(folder, "stack-bytes/stacked", 1.9)
+    network(folder, "bytes-1/transformer", 2.0)
+    assert [row[:2] for row in cells(page.main_answers())[2:]] == [
+        ["Does the stack match the Transformer?", "bytes: `stacked` − `transformer`"]
+    ]
+
+
+# The command
+
+
+def test_the_command_answers_a_question(folder, capsys, monkeypatch):
+    monkeypatch.setattr(ledger, "in_checkout", lambda: False)  # no stored verdicts to compare with
+    network(folder, "living-bytes/no-mlp", 2.0)
+    network(folder, "living-bytes/p-spin", 1.9)
+    put(folder, "living-subwords/p-spin/seed-1", 1.9)
+    assert main(["ledger", "earns"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "earns: Does the attractor earn anything?"
+    assert lines[1].strip() == "criterion: *earns*: better; *silent*: equivalent"
+    assert lines[2].startswith("    bytes: `p-spin` − `no-mlp`: **earns**, so far; held-out -0.100 ± 0.00")
+    assert "; recent -0.100 ± 0.00" in lines[2]
+    assert lines[3] == "    subwords: `p-spin` − `no-mlp`: **not run yet**"
+    assert "        missing: living-subwords/p-spin/seed-2" in lines
+    assert "        missing: living-subwords/p-spin/seed-1" not in lines
+    (count,) = (i for i, line in enumerate(lines) if line.startswith("    rests on 6 records"))
+    names = [f"living-bytes/{name}/seed-{n}" for name in ("no-mlp", "p-spin") for n in networks.SEEDS]
+    assert [line.strip() for line in lines[count + 1 :]] == names
+
+
+def test_an_id_that_is_neither_claim_nor_question_is_refused(capsys):
+    assert main(["ledger", "earn"]) == 1
+    said = capsys.readouterr().err
+    assert "claim or question: got 'earn', expected one of compression, " in said
+    assert ", earns, " in said
+    assert "did you mean 'earns'?" in said
+    assert not {claim.id for claim in ledger.claims()} & set(QUESTIONS)
+
+
+def test_a_criterion_is_in_the_words_of_the_page():
+    assert all(criterion(question) for question in QUESTIONS.values())
+    assert criterion(QUESTIONS["equal-width"]) == criterion(QUESTIONS["equal-parameters"])
+    assert criterion(QUESTIONS["convolution"]) == "better"
 
 
 def test_where_the_short_runs_end(folder):

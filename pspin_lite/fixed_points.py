@@ -156,22 +156,6 @@ def random_direction(like: Tensor, seed: int = 1) -> Tensor:
     return torch.randn(like.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(like)
 
 
-def gradient_errors(scales: np.ndarray, most: int, gamma: float = 0.5) -> dict[str, np.ndarray]:
-    """For random maps: largest spectral radius [S], and the relative error of the implicit gradient at K = 1..most
-    against that of the fixed point and against that of the K steps, [S, most] each."""
-    radius, fixed, steps = [], [], []
-    for scale in scales:
-        layer = random_map(gamma, float(scale))
-        radius.append(np.nanmax(examine(*layer, K=0).radius))
-        exact = drive_gradient(unrolled, layer, EXACT)
-        for K in range(1, most + 1):
-            gradient = drive_gradient(implicit, layer, K)
-            fixed.append(relative(gradient, exact))
-            steps.append(relative(gradient, drive_gradient(unrolled, layer, K)))
-    shape = (len(scales), most)
-    return dict(radius=np.array(radius), fixed=np.array(fixed).reshape(shape), steps=np.array(steps).reshape(shape))
-
-
 # All of it, from several starts
 
 

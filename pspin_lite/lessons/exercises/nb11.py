@@ -77,12 +77,12 @@ EXERCISES = {
         "Find the first loss at or below the target. The share of the way from the loss before it, as a power of the "
         "ratio of the two sequences, says how far to go.",
     ),
-    "11.2": Exercise(
+    "11.3": Exercise(
         grade_best_gap,
         best_gap,
         "min(ends, key=ends.get) is the rate with the lowest loss; min(ends) and max(ends) are the rates at both ends.",
     ),
-    "11.3": Exercise(
+    "11.2": Exercise(
         grade_verdict,
         verdict,
         "all(...) over the upper ends answers the first question, all(...) over the lower ends the second.",

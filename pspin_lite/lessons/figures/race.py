@@ -69,21 +69,23 @@ def short_end(network: Network, rate: float, split: str = records.SPLIT) -> floa
     return end["validation"][split]["bits_per_byte"]
 
 
-def plateau_factor(one: Network, other: Network) -> float:
-    """How many times as many sequences the other takes to the loss that the first one has when its learning rate begins
-    to fall; infinite if the other's begins to fall first."""
+def plateau_factor(one: Network, other: Network, start: float | None = None) -> float:
+    """How many times as many sequences the other takes to the loss that the first one has after `start` of them (None:
+    when its learning rate begins to fall); infinite if the other's begins to fall first."""
     small, large = (list(records.seeds(*network).values()) for network in (one, other))
-    start, end = (cooling(runs[0], "sequences") for runs in (small, large))
-    level = after(small, start)
-    places = (place for place in np.arange(start, end + 1, 10) if after(large, place) <= level)
+    start, end = start or cooling(small[0], "sequences"), cooling(large[0], "sequences")
+    level, warm = after(small, start), large[0]["config"]["model"]["warmup"] * large[0]["config"]["model"]["batch"]
+    places = (place for place in np.arange(min(start, warm), end + 1, 10) if after(large, place) <= level)
     return float(next(places, np.inf)) / start
 
 
-def factor_rows(pairs: Sequence[tuple[Network, Network]]) -> list[list[str]]:
-    """How many times the text the second of each pair takes to get as far as the first, as a table with a head."""
-    rows = [["batch 1", "batch 64", "times the text"]]
+def factor_rows(pairs: Sequence[tuple[Network, Network]], places: Sequence[int]) -> list[list[str]]:
+    """How many times the text the second of each pair takes to get as far as the first after so many sequences, as a
+    table with a head."""
+    rows = [["batch 1", "batch 64", *(f"times the text, after {place:,}" for place in places)]]
     for one, other in pairs:
-        rows.append([*(display_name(name) for _, name in (one, other)), f"{plateau_factor(one, other):.1f}"])
+        factors = [f"{plateau_factor(one, other, place):.1f}" for place in places]
+        rows.append([*(display_name(name) for _, name in (one, other)), *factors])
     return rows
 
 
@@ -243,7 +245,7 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
             tuple(range(len(every))),
             heights,
             tuple(f"{height:g}" for height in heights),
-            tuple(("━", *one) for one in [*zip(names, colours, strict=True), ("full runs", GREY)]),
+            tuple(("━", *one) for one in zip(names, colours, strict=True)),
             tuple(f"{rate:g}" for rate in every),
         )
         figure = LiveFigure((5.2, 4.0), (panel,))
@@ -251,6 +253,7 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
             figure.add_line(0, range(len(every)), curve, colour, width=1.8)
             figure.add_line(0, [every.index(rate)], [curve[every.index(rate)]], colour, width=0, dot=6)
             figure.add_line(0, [tuned - 0.15, tuned + 0.15], [end, end], colour, width=4)
+        figure.add_text(0, tuned, sum(full) / 2 + 0.02, "full runs", GREY)
         numbers = {name: f"{end:.3f}" for name, end in zip(names, chosen, strict=True)}
         return figure, numbers | {"p-Spin minus Transformer": f"{gap:+.3f}".replace("-", "−")}
 

@@ -6,10 +6,11 @@ import numpy as np
 
 from pspin_lite import attractor, fixed_points
 from pspin_lite.lessons.figures import gradients as figures
+from pspin_lite.study.claims.fixed_point import gradient_errors
 
 
 def test_errors_fall_with_K_and_grow_with_the_scale():
-    found = fixed_points.gradient_errors(np.array([0.8, 2.0, 3.0]), most=8)
+    found = gradient_errors(np.array([0.8, 2.0, 3.0]), most=8)
     assert (np.diff(found["radius"]) > 0).all()
     for name in ("fixed", "steps"):
         assert found[name].shape == (3, 8)

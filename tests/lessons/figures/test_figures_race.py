@@ -194,7 +194,8 @@ def test_a_referee_sets_either_rate():
 
 def test_rows_of_tables_are_what_they_are_made_of():
     pair = ("subwords-1", "p-spin"), ("subwords-64", "p-spin")
-    assert race.factor_rows([pair])[1] == ["p-Spin", "p-Spin", f"{race.plateau_factor(*pair):.1f}"]
+    row = race.factor_rows([pair], (2000, 7000))[1]
+    assert row == ["p-Spin", "p-Spin", f"{race.plateau_factor(*pair, 2000):.1f}", f"{race.plateau_factor(*pair):.1f}"]
 
 
 def test_rows_of_the_diagonal_are_those_of_the_ledger():

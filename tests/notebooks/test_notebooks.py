@@ -171,7 +171,7 @@ def test_sizes_are_binary_units_or_plain_counts(path):
     for cell in nbformat.read(path, 4).cells:
         for text in (cell.source, _printed(cell.get("outputs", []))):
             found = set(UNITS.findall(text)) - OF_THE_PAPER
-            assert found <= ({"1 MB"} if path.name.startswith("11") else set()), cell.source
+            assert found == set(), cell.source
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)

@@ -68,7 +68,6 @@ def step(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoi
 
 def unrolled(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> Tensor:
     """K steps through plain autograd: the definition. Its gradient is that of the K steps.
-
     z [.., 2I], w_int [2I, I], gamma [I] -> the spins after the last step, [.., I]."""
     check_map(z, w_int, gamma, steps, gate)
     y = spin(z, gate)
@@ -89,7 +88,6 @@ def equilibrium(
     gate: str = "sigmoid",
 ) -> Tensor:
     """K steps, differentiated implicitly: memory does not depend on K.
-
     z [.., 2I], w_int [2I, I], gamma [I] -> the spins after the last step, [.., I].
     tol: a token stops once all further relative changes |y_n - y_{n-1}| / |y_n| together are expected to be below tol
     (see `iterate`); the backward iteration stops in the same way. `steps` remains the most that is done.

@@ -45,7 +45,6 @@ ELSEWHERE = "oscillates from some starts"  # not from the layer's own
 @torch.no_grad()
 def residuals(z: Tensor, w_int: Tensor, gamma: Tensor, steps: int, gate: str = "sigmoid") -> Tensor:
     """Relative change |y_n - y_{n-1}| / |y_n| over all tokens together, for n = 1..steps.
-
     z [.., 2I], w_int [2I, I], gamma [I] -> [steps]."""
     check_map(z, w_int, gamma, steps, gate)
     y, changes = spin(z, gate), []
@@ -67,7 +66,6 @@ def spectral_radius(
     y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, iterations: int = 60, exact: bool = False, gate: str = "sigmoid"
 ) -> Tensor:
     """Largest |eigenvalue| of the Jacobian of a step at y, for each token.
-
     y [.., I], z [.., 2I], w_int [2I, I], gamma [I] -> [..].
     exact: from all eigenvalues, in I^3 operations per token. Otherwise by power iteration, which never builds the
     Jacobian. The leading eigenvalues are often a complex pair, under which the growth of a single step swings; so the
@@ -93,9 +91,8 @@ def spectral_radius(
 
 @torch.no_grad()
 def lipschitz_bound(w_int: Tensor, gamma: Tensor) -> float:
-    """An upper bound on the Lipschitz constant of one step, for any z: below 1 the map contracts everywhere.
+    """Bound on the Lipschitz constant of one step with w_int [2I, I], gamma [I] and any z: below 1 it contracts.
 
-    w_int [2I, I], gamma [I].
     J = [diag(phi_u) diag(phi_a)] W diag(gamma), and phi_u^2 + phi_a^2 = s^2 ((1-t^2)^2 + t^2 (1-s)^2) < 1 for
     |t|, s < 1. So |J| < |W diag(gamma)|, the largest singular value. Ternary entries make it finite, not small. The
     gate tanh has the same bound: (1-t^2)^2 s^2 + t^2 (1-s^2)^2 <= (1-t^2) s^2 + t^2 (1-s^2) < 1."""
@@ -124,7 +121,6 @@ def gradient_error(
     gate: str = "sigmoid",
 ) -> float:
     """Relative error of the implicit gradient with respect to z, after `steps` steps.
-
     z [n, 2I], w_int [2I, I], gamma [I].
     against: "converged", itself after many steps; "fixed point", autograd through many steps; "steps", autograd through
     as many. direction [n, I]: gradient of the loss with respect to the spins; None: a random one, always the same."""
@@ -178,8 +174,7 @@ class Examination:
 def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, seed: int = 0) -> Examination:
     """Follows the layer's own start and `starts` random ones until they settle or LIMIT steps have passed. What it says
     about fixed points is what those starts met: others may exist.
-
-    z [n, 2I], w_int [2I, I], gamma [I]. -> what `Examination` has: verdicts, radius, residual and more."""
+    z [n, 2I], w_int [2I, I], gamma [I] -> what `Examination` has: verdicts, radius, residual and more."""
     checks.whole("K", K, 0)
     n, D = z.shape[0], gamma.shape[0]
     y, path, moved = torch.cat([spin(z).unsqueeze(0), random_starts(n, D, starts, seed).to(z)]), [spin(z)], []
@@ -231,7 +226,6 @@ def newton(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
 def follow(z: Tensor, w_int: Tensor, gamma: Tensor, stages: int = 12) -> Tensor:
     """A fixed point, also where steps lead away from it: the one for gamma = 0, spin(z), followed by Newton's method as
     gamma grows to what it is. nan for tokens for which that fails.
-
     z [.., 2I], w_int [2I, I], gamma [I] -> [.., I]."""
     y = spin(z)
     for stage in range(1, stages + 1):

@@ -55,7 +55,6 @@ def generate(
     vocab: int | None = None,
 ) -> Iterator[int]:
     """Ids that follow the prompt: at most `tokens`, fewer if `end` comes. An empty prompt starts from `end`.
-
     prompt_ids [n]: integers. temperature: logits are divided by it; 0 takes the likeliest token, always.
     top_k, top_p: only the k likeliest are drawn from, or the likeliest that reach probability p together.
     seed: the same seed gives the same text; None draws one.
@@ -137,7 +136,6 @@ def stream(
     seed: int | None = None,
 ) -> Iterator[str]:
     """Pieces of text that follow the prompt, which is not repeated; the other arguments are those of `generate`.
-
     A character whose bytes come in several tokens is shown once it is complete; bytes that do not form UTF-8 are shown
     as \\xff and the like."""
     if not isinstance(prompt, str):

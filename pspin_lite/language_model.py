@@ -66,7 +66,6 @@ class LanguageModel(nn.Module):
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """tokens [B,T] and the targets [B,T] that follow them -> mean nats per token, a scalar.
-
         In pieces: at most 32 MB of logits are alive at once, whatever B, T and N."""
         tokens = checks.ids("tokens", tokens, 2, "[B, T]", self.cfg.vocab)
         targets = checks.ids("targets", targets, 2, "[B, T]", self.cfg.vocab)

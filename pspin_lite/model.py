@@ -103,8 +103,7 @@ class Block(nn.Module):
 
 
 class PSpinLM(LanguageModel):
-    """The p-Spin network, algorithms 1 and 2 of the paper: the same layers, other sizes.
-    Eq. alg-subword, Eq. alg-byte"""
+    """The p-Spin network, algorithms 1 and 2 of the paper, in any size. Eq. alg-subword, Eq. alg-byte"""
 
     cfg: PSpinConfig
 

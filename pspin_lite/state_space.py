@@ -53,7 +53,6 @@ from . import _fast_chunks as fast
 @backends.without_autocast
 def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Token by token, through plain autograd: the definition. O(T d^2) time, one step after another.
-
     q, k, v [B,T,H,d], g [B,T,H] log decays, at most 0; state [B,H,d,d], None: zeros. q is scaled by d**-0.5 already.
     Returns the outputs [B,T,H,d] and the state [B,H,d,d] after the last token."""
     h = _check(q, k, v, g, state)
@@ -70,7 +69,6 @@ def recurrent(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor | None =
 @backends.without_autocast
 def quadratic(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
     """All pairs of tokens at once, like attention with a decay instead of a softmax. O(T^2) time and memory.
-
     q, k, v [B,T,H,d], g [B,T,H] log decays, at most 0 -> the outputs [B,T,H,d]."""
     dtype = _check(q, k, v, g, None).dtype
     Q, K, V = (rearrange(x.to(dtype), "b t h d -> b h t d") for x in (q, k, v))
@@ -89,7 +87,6 @@ def chunked(
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """Quadratic inside chunks of `chunk` tokens, recurrent from chunk to chunk. O(T (C d + d^2)) time, O(T) memory.
-
     q, k, v [B,T,H,d], g [B,T,H] log decays, at most 0; state [B,H,d,d], None: zeros. q is scaled by d**-0.5 already.
     chunk=None takes what is fastest on the device (64 on a CPU, 128 on a GPU): results differ by rounding only. Without
     a gradient, a CPU takes longer chunks in pieces of 64.

@@ -67,8 +67,7 @@ class _StraightThrough(torch.autograd.Function):
 
 
 def pack(codes: Tensor) -> Tensor:
-    """codes [.., n] of int8 -> uint8 [.., ceil(n/4)], four codes per byte. A last, partly used byte is filled with
-    zeros (code 0)."""
+    """codes [.., n] of int8 -> uint8 [.., ceil(n/4)], four per byte; the last byte is filled up with zeros (code 0)."""
     if not isinstance(codes, Tensor) or codes.ndim == 0 or codes.is_floating_point() or codes.dtype == torch.bool:
         came = (
             f"dtype {codes.dtype}, shape {checks.shape(codes)}" if isinstance(codes, Tensor) else type(codes).__name__

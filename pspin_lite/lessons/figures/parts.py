@@ -110,9 +110,10 @@ def living_gap(name: str, other: str, intervals: int, split: str = records.SPLIT
 
 
 def tuning_gap(name: str, other: str, rate: float) -> float:
-    """The difference of two networks of living-bytes after short runs at the same rate and from the same scale, mean
-    over both sets of speeches."""
-    sources = [networks.arm("living-bytes", one).tuned_as or f"living-bytes/{one}" for one in (name, other)]
+    """The difference of two networks, GROUP/NAME or a name of living-bytes, after short runs at the same rate and from
+    the same scale, mean over both sets of speeches."""
+    names = [one if "/" in one else f"living-bytes/{one}" for one in (name, other)]
+    sources = [networks.arm(*one.split("/")).tuned_as or one for one in names]
     one, two = (records.rates(*source.split("/"))[rate] for source in sources)
     return one - two
 

@@ -116,6 +116,11 @@ def config(network: Network) -> Config:
     return networks.arm(*network).cfg
 
 
+def tuned(network: Network) -> float:
+    """The learning rate of its full runs."""
+    return next(iter(runs_of(network).values()))["config"]["model"]["lr"]
+
+
 def runs_of(network: Network) -> Seeds:
     """All full runs of a network, or the one run of a preset."""
     group, name = network
@@ -216,7 +221,7 @@ def catching_up(alphabet: str) -> tuple[Figure, dict[tuple[str, int], tuple[np.n
     panels[-1].set_xticks(places, [f"{place:,}" for place in places])
     panels[-1].set_xticks([], minor=True)
     panels[-1].set_xlabel("sequences read (logarithmic); ○ rate begins to fall")
-    title = "Batch 64 needs about three times the text\nto get as far"
+    title = "Batch 64 needs about three times the text\nto reach the same loss"
     figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=12)
     return figure, curves, levels
 
@@ -227,7 +232,7 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
     every = list(records.rates(*pair[0]))
     curves = [[short_end(network, rate) for rate in every] for network in pair]
     full = [records.mean(records.bits(*network)) for network in pair]
-    tuned = every.index(next(iter(runs_of(pair[0]).values()))["config"]["model"]["lr"])
+    at = every.index(tuned(pair[0]))
     names = [f"{display_name(name)}, batch {group.rpartition('-')[2]}" for group, name in pair]
     colours, heights = [study.OF_ARMS[name]["color"] for _, name in pair], (1.4, 1.6, 1.8, 2.0)
 
@@ -252,8 +257,8 @@ def referee(pair: tuple[Network, Network]) -> Callable[..., tuple[LiveFigure, di
         for curve, end, colour, rate in zip(curves, full, colours, (ours, theirs), strict=True):
             figure.add_line(0, range(len(every)), curve, colour, width=1.8)
             figure.add_line(0, [every.index(rate)], [curve[every.index(rate)]], colour, width=0, dot=6)
-            figure.add_line(0, [tuned - 0.15, tuned + 0.15], [end, end], colour, width=4)
-        figure.add_text(0, tuned, sum(full) / 2 + 0.02, "full runs", GREY)
+            figure.add_line(0, [at - 0.15, at + 0.15], [end, end], colour, width=4)
+        figure.add_text(0, at, sum(full) / 2 + 0.02, "full runs", GREY)
         numbers = {name: f"{end:.3f}" for name, end in zip(names, chosen, strict=True)}
         return figure, numbers | {"p-Spin minus Transformer": f"{gap:+.3f}".replace("-", "−")}
 

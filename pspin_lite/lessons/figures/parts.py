@@ -346,6 +346,7 @@ def stair(
     low, high = (end(np.concatenate([*shown.values(), *pale.values()])) for end in (min, max))
     panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(low - 0.012, high + 0.052))
     panel.set_xlabel("held-out bits per byte, a mark per seed")
+    panel.locator_params(axis="x", nbins=5)
     panel.grid(axis="y", visible=False)
     figure.suptitle(title, **TITLE)
     return figure, shown
@@ -391,6 +392,7 @@ def held_equal(
             label.set(style="italic", color=GREY)
             tick.tick1line.set_visible(False)
     panel.set(ylim=(y - 0.55, -0.6), xlim=(low - room, high + 4 * room))
+    panel.locator_params(axis="x", nbins=5)
     panel.set_xlabel("held-out bits per byte, a mark per seed")
     panel.grid(axis="y", visible=False)
     figure.suptitle(title, **TITLE)

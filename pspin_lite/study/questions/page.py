@@ -18,7 +18,7 @@ from . import answers as measured
 from .criteria import NOT_COMPUTED, NOT_RUN
 from .question import SECTIONS, Row, Speeches, questions, texts
 
-MOST_WORDS = 80  # of the summary
+MOST_WORDS = 100  # of the summary
 MOST_FACTS, MOST_NAMES = 8, 10  # in a cell, in a line
 ALPHABETS = ("bytes", "subwords")
 

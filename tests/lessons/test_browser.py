@@ -317,17 +317,6 @@ def recipes(page) -> None:
     expect_numbers(box, shown("flops"))
 
 
-def referee(page) -> None:
-    """Of notebook 11: the learning rate of either runner."""
-    box = page.locator(".referee")
-    draw = race.referee((("subwords-1", "p-spin"), ("subwords-64", "transformer")))
-    expect_numbers(box, draw(8e-4, 8e-4)[1])
-    ours, theirs = (box.get_by_role("slider").nth(i) for i in range(2))
-    ours.press("End")
-    theirs.press("Home")
-    expect_numbers(box, draw(64e-4, 4e-4)[1])
-
-
 def forgetful_adam(page) -> None:
     """Of notebook 13: where one weight settles."""
     box = page.locator(".forgetful-adam")
@@ -367,7 +356,6 @@ def test_numbers_follow_the_keyboard(page):
     counting(page)
     arms(page)
     recipes(page)
-    referee(page)
     forgetful_adam(page)
     eras(page)
     assert page.evaluate("() => window.kernelErrors") == []

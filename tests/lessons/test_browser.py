@@ -308,8 +308,10 @@ def recipes(page) -> None:
         place = min(race.cooling(one[0], unit) for one in (runs[1], other))
         return {f"p-Spin, batch {n}": f"{race.after(one, place, unit):.2f}" for n, one in runs.items()}
 
-    expect_numbers(box, {"sequences so far": "7,000"} | shown("sequences"))
+    expect_numbers(box, shown("seconds"))
     [axis] = box.get_by_role("combobox").all()
+    axis.select_option("sequences")
+    expect_numbers(box, {"sequences so far": "7,000"} | shown("sequences"))
     before = box.locator("svg").inner_html()
     axis.select_option("arithmetic")
     page.wait_for_function("before => document.querySelector('.recipes svg').innerHTML !== before", arg=before)

@@ -97,10 +97,10 @@ def diagonal_rows(pair: tuple[Network, Network], rates: Sequence[float]) -> list
     presets = [next(iter(runs_of(("presets", name)).values())) for name in ("subword-lite", "transformer-lite")]
     at = {run["config"]["model"]["lr"] for run in presets}
     assert at == {rates[0]}, at
-    ends["full, notebook 00", rates[0]] = [
+    ends["full, windows of 256 (notebook 00)", rates[0]] = [
         run["summary"]["validation"][records.SPLIT]["bits_per_byte"] for run in presets
     ]
-    rows = [["runs", "rate of both", *(display_name(name) for _, name in pair), "p-Spin − Transformer"]]
+    rows = [["runs", "rate for both", *(display_name(name) for _, name in pair), "p-Spin − Transformer"]]
     for (length, rate), (ours, theirs) in ends.items():
         rows.append([length, f"{rate:g}", f"{ours:.3f}", f"{theirs:.3f}", f"{ours - theirs:+.3f}"])
     return rows

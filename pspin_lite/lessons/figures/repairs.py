@@ -17,7 +17,7 @@ from ... import variants
 from ...study import networks, records
 from ...study.intervals import Difference
 from ...study.questions.question import Row
-from . import BLUE, GREEN, GREY, ORANGE, RED, styled
+from . import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, styled
 from .training import headline
 
 MARGIN = 0.02  # bits per byte, of the criterion
@@ -28,8 +28,9 @@ PATH = {  # from the paper's network to the Transformer: group and network in th
     "mended": ("repair-bytes", "mended"),
     "Transformer": ("bytes-1", "transformer"),
 }
+FURTHER = {"stacked": ("stack-bytes", "stacked"), "two spins, wide": ("steps-bytes", "wide")}
 BESIDE = {"SwiGLU": ("bytes-1", "swiglu"), "no MLP": ("living-bytes", "no-mlp")}
-COLOURS = {"mended": BLUE, "two spins": ORANGE, "SwiGLU": RED}  # of networks, in every figure; all others are grey
+COLOURS = {"mended": BLUE, "stacked": PURPLE, "two spins": ORANGE, "SwiGLU": RED}  # in every figure; others are grey
 
 
 def in_words(row: Row) -> str:
@@ -178,7 +179,7 @@ def costs(
         zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True)
     ):
         shown[label] = np.array(list(values.values()))
-        colours = [COLOURS["mended"] if name == "mended" else GREY for name in values]
+        colours = [COLOURS.get(name, GREY) for name in values]
         panel.barh(range(len(values)), shown[label], color=colours, height=0.6, alpha=0.85)
         for row, value in enumerate(shown[label]):
             panel.text(value + 0.03 * max(shown[label]), row, f"{value:{digits[number]}}", va="center", fontsize=10)
@@ -194,7 +195,7 @@ def costs(
 def gaps(rows: Mapping[str, Sequence[Difference]], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
     """Networks minus the Transformer, with intervals: filled on held-out speeches, hollow on recent ones. The first is
     the one that counts. Arrays: name -> [splits, (mean, half-width)]."""
-    figure = Figure(figsize=(7.4, 1.9 + 0.6 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(7.4, 1.7 + 0.5 * len(rows)), layout="constrained")
     panel, shown = figure.subplots(), {}
     panel.axvspan(-0.05, MARGIN, color=GREEN, alpha=0.15, linewidth=0)
     panel.axvline(0, color=GREY, linewidth=1)
@@ -228,7 +229,7 @@ def behind(
     stretches: Sequence[tuple[int, int]] = (),
 ) -> tuple[Figure, dict[str, np.ndarray]]:
     """Bits per byte above the goal when all may see the last 1, 2, 4, ... bytes. bits and goal: [seeds, lengths]. The
-    first network has a thin line per seed, and in each stretch what it loses there."""
+    first network has a band from its lowest to its highest seed, and in each stretch what it loses there."""
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     panel, shown = figure.subplots(), {}
     places = np.arange(len(lengths))
@@ -238,38 +239,46 @@ def behind(
         style = dict(linewidth=2.4, marker="o") if number == 0 else dict(linewidth=1.5, linestyle="--")
         panel.plot(places, shown[name], color=colour, zorder=3, **style)
         if number == 0:
-            panel.plot(places, apart.T, color=colour, linewidth=0.8, alpha=0.6)
-    least = 0.017  # between two names, in bits
-    ends = [*np.sort([values[-1] for values in shown.values()]), 0.0]
-    for name in [*shown, "Transformer"]:
-        end = shown[name][-1] if name in shown else 0.0
-        close = [other for other in ends if 0 < abs(other - end) < least]
-        shift = np.sign(end - close[0]) * (least - abs(end - close[0])) / 2 if close else 0.0
-        where = dict(color=COLOURS.get(name, GREY), va="center" if name in shown else "bottom")
-        panel.text(places[-1] + 0.12, end + shift, name, **where)
+            panel.fill_between(places, apart.min(0), apart.max(0), color=colour, alpha=0.15, linewidth=0)
+    ends = {name: values[-1] for name, values in shown.items()}
+    for name, height in spaced(ends, least=0.016).items():
+        panel.text(places[-1] + 0.12, height, name, color=COLOURS.get(name, GREY), va="center")
+    panel.text(places[-1] + 0.12, 0, "Transformer", color=GREY, va="bottom")
     panel.axhline(0, color=GREY, linewidth=1)
     first, values = next(iter(shown.items()))
     for number, (start, end) in enumerate(stretches):
         left, right = lengths.index(start), lengths.index(end)
         lost = f"loses {values[right] - values[left]:.3f}"
-        panel.axvspan(left, right, color=COLOURS.get(first, GREY), alpha=(0.14, 0.06)[number % 2], linewidth=0)
+        panel.axvspan(left, right, color=GREY, alpha=(0.16, 0.07)[number % 2], linewidth=0, zorder=0)
         where = dict(ha="center", va="bottom", fontsize=10.5, color=COLOURS.get(first, GREY))
         panel.text((left + right) / 2, 0.03, f"{first}\n{lost}", transform=panel.get_xaxis_transform(), **where)
     panel.set_xticks(places, [str(n) for n in lengths])
     panel.set(ylabel="bits per byte above\nthe Transformer", xlim=(-0.2, places[-1] + 1.7))
-    panel.set_xlabel(f"bytes of context; thin: {first}, seed by seed")
+    panel.set_xlabel(f"bytes of context; band: {first}, its three seeds")
     headline(figure, title)
     return figure, shown
 
 
+def spaced(heights: Mapping[str, float], least: float) -> dict[str, float]:
+    """Where to write names that would stand too close: moved apart in order, around where they belong."""
+    order = sorted(heights, key=heights.__getitem__)
+    placed = [heights[name] for name in order]
+    for _ in range(100):
+        for i in range(len(placed) - 1):
+            push = max(0.0, least - (placed[i + 1] - placed[i])) / 2
+            placed[i], placed[i + 1] = placed[i] - push, placed[i + 1] + push
+    return dict(zip(order, map(float, placed), strict=True))
+
+
 def expenses(names: Sequence[str]) -> tuple[dict[str, dict[str, float]], dict[str, tuple[float, float]]]:
-    """What networks of PATH cost: measure -> name -> value, for `costs`. And the ternary share of parameters and of
-    stored bytes by name."""
+    """What networks of PATH or FURTHER cost: measure -> name -> value, for `costs`. And the ternary share of parameters
+    and of stored bytes by name."""
     flops, stored, carried, ternary = {}, {}, {}, {}
     for name in names:
-        cfg = networks.arm(*PATH[name]).cfg
+        place = (PATH | FURTHER)[name]
+        cfg = networks.arm(*place).cfg
         footprint = costing.footprint(cfg)
-        record = records.read("/".join([*PATH[name], "seed-1"]))["summary"]
+        record = records.read("/".join([*place, "seed-1"]))["summary"]
         flops[name], stored[name] = record["flops_a_step"] / cfg.context / 1e6, footprint.mb
         state = variants.build(cfg).prefill(torch.zeros(1, 128, dtype=torch.long))[1]
         carried[name] = count(state) / 1000
@@ -292,24 +301,26 @@ def count(state: object) -> int:
 
 
 PLANNED = {  # key of an answer -> what is tried, and why
-    "mended subwords": ("the Transformer, with subwords", "is the gap as wide with longer tokens?"),
+    "rounding bytes 1": ("ternary against full precision", "what does the rounding cost?"),
+    "equal-parameters bytes 1": ("five steps, equal parameters", "the paper's idea, in a layer that speaks"),
+    "equal-arithmetic bytes": ("the same, equal arithmetic", "are steps worth what they cost?"),
+    "equal-width bytes": ("the same, equal width", "is it the steps that cost, or the width?"),
+    "implicit bytes": ("the implicit gradient against the true one", "does the shortcut hurt?"),
+    "stacked bytes": ("all repairs against the Transformer", "the goal"),
+    "stacked-helps bytes": ("all repairs against mended", "each alone may be too little"),
     "mended-attention bytes": ("attention behind the same convolution", "a fair comparison mends both"),
     "mended-swiglu bytes": ("SwiGLU behind the same convolution", "a fair comparison mends both"),
-    "stacked bytes": ("the Transformer, against all repairs below", "each alone may be too little"),
-    "convolution bytes": ("convolution on the paper's network", "does it help a layer whose gate says little?"),
-    "norms bytes": (
-        "long gates, norms on q, k and state",
-        "with decays near a half, little older than eight bytes is left",
-    ),
-    "paper-norms bytes": ("the same on the paper's network", "is the short memory its only fault?"),
-    "output-gate bytes": ("a gate at the state's output", "lets a layer discard what it read when nothing matched"),
-    "norm-down bytes": ("a norm before W_down", "keeps the scale of spins from drifting"),
+    "norms bytes": ("long gates and norms alone", "a part of the stack may help, and another hurt"),
+    "output-gate bytes": ("the output gate alone", "the same"),
+    "norm-down bytes": ("the norm before W_down alone", "the same"),
     "two-stage bytes": ("learning rate in two stages", "small late steps let ternary weights settle"),
-    "steps-behind bytes": ("five steps behind the convolution", "the paper's idea, with two spins"),
+    "steps-behind bytes": ("five steps behind the convolution", "the paper's idea, mended"),
     "wider bytes": ("γ up to 1 instead of a half", "the bound may hold the steps back"),
     "penalty bytes": ("a penalty on the Jacobian", "without it a layer may cease to contract"),
-    "equal-parameters bytes 1": ("five steps, without the convolution", "the paper's idea, with two spins"),
-    "rounding bytes 1": ("two spins in full precision", "what does the rounding cost?"),
+    "convolution bytes": ("convolution on the paper's network", "does it help a layer whose gate says little?"),
+    "paper-norms bytes": ("long gates and norms on it", "is the short memory its only fault?"),
+    "mended subwords": ("mended on subwords", "is the gap as wide with longer tokens?"),
+    "stacked subwords": ("all repairs on subwords", "the same"),
 }
 
 

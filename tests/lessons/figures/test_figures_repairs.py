@@ -99,8 +99,15 @@ def test_behind_is_the_distance_to_the_goal():
     figure, shown = draw.behind([1, 8], bits, np.array([[2.0, 1.0], [2.0, 1.0]]), "t", [(1, 8)])
     assert shown["mended"].tolist() == pytest.approx([0.1, 0.6])
     panel = figure.axes[0]
-    assert [line.get_ydata().tolist() for line in panel.lines[1:3]] == [[0.0, 0.5], pytest.approx([0.2, 0.7])]
+    corners = panel.collections[0].get_paths()[0].vertices[:, 1]
+    assert (corners.min(), corners.max()) == pytest.approx((0.0, 0.7)), "the band spans the seeds"
     assert "mended\nloses 0.500" in [text.get_text() for text in panel.texts]
+
+
+def test_names_are_kept_apart_and_in_order():
+    placed = draw.spaced({"low": 0.0, "middle": 0.01, "lone": 1.0, "high": 0.02}, least=0.1)
+    assert list(placed) == ["low", "middle", "high", "lone"]
+    assert list(placed.values()) == pytest.approx([-0.09, 0.01, 0.11, 1.0], abs=1e-3)
 
 
 def test_a_network_has_one_colour():
@@ -126,6 +133,7 @@ def test_expenses_are_those_of_the_networks():
     assert flops["p-Spin"] > flops["Transformer"]
     assert stored["p-Spin"] < stored["Transformer"]
     assert carried["p-Spin"] == pytest.approx(16.384)
+    assert draw.expenses(["stacked"])[0].popitem()[1]["stacked"] < carried["Transformer"], "also of what comes further"
     assert ternary["Transformer"] == (0, 0)
     assert 0 < ternary["p-Spin"][1] < ternary["p-Spin"][0] < 1
 

@@ -366,12 +366,6 @@ def roughness(group: str = "bytes-1") -> list[list[str]]:
     return rows
 
 
-def rate_effect(group: str, name: str) -> float:
-    """From the paper's rate to the tuned one, 8e-4 to 3.2e-3, in short runs, on held-out speeches."""
-    high, low = (runs.end(f"{group}/{name}/try-{rate}-1", records.SPLIT) for rate in (0.0032, 0.0008))
-    return high - low
-
-
 @styled
 def jumps(first: int, losses: Mapping[str, np.ndarray], title: str, peaks: int = 6) -> tuple[Figure, dict[str, float]]:
     """Losses of several networks on the same sequences, from a step on, a row each; the highest peaks of the first
@@ -505,6 +499,6 @@ def _rates_title(found: Mapping[float, Mapping[str, Mapping[float, float]]]) -> 
     verdict = _answers("moments", "rates")[-1].verdict
     if verdict == criteria.NOT_RUN:
         return f"The price of a wrong rate: {done} of {planned} runs so far"
-    says = {"wider": "p-Spin bears wrong rates better than the Transformer"}
-    says |= {"narrower": "p-Spin bears wrong rates worse than the Transformer"}
+    says = {"wider": "p-Spin minds wrong rates less than the Transformer"}
+    says |= {"narrower": "p-Spin minds wrong rates more than the Transformer"}
     return says.get(verdict, "p-Spin is not seen to bear wrong rates any better")

@@ -1,6 +1,6 @@
 """Figures of notebook 15: the steps from the paper's network to a Transformer, keys that know their predecessors, what
 a short convolution learns, what the mended network costs, and where it is still behind. Each returns the figure and the
-arrays it shows. And a table of what is planned, with the answers that there are."""
+arrays it shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from ... import costs as costing
@@ -23,14 +22,14 @@ from .training import headline
 MARGIN = 0.02  # bits per byte, of the criterion
 PATH = {  # from the paper's network to the Transformer: group and network in the records
     "p-Spin": ("living-bytes", "p-spin"),
-    "no recurrence": ("living-bytes", "tanh-sigmoid"),
-    "two spins": ("living-bytes", "tanh-tanh"),
+    "no steps": ("living-bytes", "tanh-sigmoid"),
+    "tanh · tanh": ("living-bytes", "tanh-tanh"),
     "mended": ("repair-bytes", "mended"),
     "Transformer": ("bytes-1", "transformer"),
 }
-FURTHER = {"stacked": ("stack-bytes", "stacked"), "two spins, wide": ("steps-bytes", "wide")}
+FURTHER = {"stacked": ("stack-bytes", "stacked"), "tanh · tanh, wide": ("steps-bytes", "wide")}
 BESIDE = {"SwiGLU": ("bytes-1", "swiglu"), "no MLP": ("living-bytes", "no-mlp")}
-COLOURS = {"mended": BLUE, "stacked": PURPLE, "two spins": ORANGE, "SwiGLU": RED}  # in every figure; others are grey
+COLOURS = {"mended": BLUE, "stacked": PURPLE, "tanh · tanh": ORANGE, "SwiGLU": RED}  # in every figure; others are grey
 
 
 def in_words(row: Row) -> str:
@@ -95,55 +94,35 @@ def staircase(
 
 
 @styled
-def keys(
-    text: str, rows: Mapping[str, Sequence[float]], asked: Sequence[int]
-) -> tuple[Figure, dict[str, dict[str, float]]]:
+def keys(text: str, rows: Mapping[str, Sequence[float]], asked: Sequence[int]) -> tuple[Figure, dict[str, str]]:
     """For each way to make keys, how strongly every byte of the text answers the query, and what the answers add up
-    to. asked: of how many bytes at the text's end each query is made. The title says what the last two rows read
-    loudest. Arrays: row -> byte -> weight."""
-    figure = Figure(figsize=(7.4, 1.1 + 1.05 * len(rows)), layout="constrained")
-    panel, sums = figure.subplots(), {}
+    to, in words. asked: of how many bytes at the text's end each query is made. The title says what the last row reads
+    loudest."""
+    figure = Figure(figsize=(5.2, 0.9 + 0.95 * len(rows)), layout="constrained")
+    panel, said = figure.subplots(), {}
     for row, ((label, weights), last) in enumerate(zip(rows.items(), asked, strict=True)):
-        y = -1.5 * row
-        panel.text(0, y + 0.62, label, fontsize=10.5, va="bottom")
+        y, sums = -1.7 * row, {}
+        panel.text(0, y + 0.92, label, fontsize=10.5, va="center")
         for i, (letter, weight) in enumerate(zip(text, weights, strict=True)):
-            dark = min(1.0, 0.1 + 0.3 * weight) if weight > 0.005 else 0.0
-            shade = dict(facecolor=BLUE, alpha=dark) if dark else dict(facecolor="white")
-            panel.add_patch(Rectangle((i, y - 0.4), 0.92, 0.9, linewidth=0, **shade))
-            panel.add_patch(Rectangle((i, y - 0.4), 0.92, 0.9, fill=False, edgecolor=GREY, linewidth=0.8))
-            shown = "␣" if letter == " " else letter
-            panel.text(i + 0.46, y + 0.05, shown, ha="center", va="center", family="monospace", fontsize=13)
-        frame = dict(fill=False, edgecolor=ORANGE, linewidth=2.4)
-        panel.add_patch(Rectangle((len(text) - last, y - 0.4), last - 0.08, 0.9, **frame))
-        sums[label] = {}
-        for letter, weight in zip(text, weights, strict=True):
+            x, shown = [i, i + 0.92], "␣" if letter == " " else letter
+            panel.plot([*x, *x[::-1], i], [y - 0.5, y - 0.5, y + 0.5, y + 0.5, y - 0.5], color=GREY, linewidth=0.8)
+            panel.text(i + 0.46, y + 0.2, shown, ha="center", va="center", fontsize=12)
             if weight:
-                sums[label][letter] = sums[label].get(letter, 0.0) + float(weight)
-        said = "\n".join(f"{letter!r} × {weight:.2g}" for letter, weight in sums[label].items())
-        panel.text(len(text) + 0.4, y + 0.05, "reads", va="center", fontsize=11, color=BLUE)
-        panel.text(len(text) + 2.0, y + 0.05, said, va="center", fontsize=11, color=BLUE)
-    end = -1.5 * (len(rows) - 1) - 0.7
-    panel.text(0, end, "orange frame: the query; the darker a byte, the louder it answers", va="top", fontsize=10)
-    panel.set(xlim=(-0.1, len(text) + 4.6), ylim=(end - 0.45, 1.05))
-    panel.axis("off")
-    *_, plain, faded = map(loudest, sums.values())
-    same = "with decay too" if plain == faded else f"with decay {faded} is louder"
-    headline(figure, f"Two bytes as the key: “{text[-2:]}” finds {plain}; {same}")
-    return figure, sums
-
-
-def loudest(sums: Mapping[str, float]) -> str:
-    """The byte that answers loudest, in quotes."""
-    return f"“{max(sums, key=sums.get)}”" if sums else "nothing"
-
-
-def told(sums: Mapping[str, Mapping[str, float]]) -> str:
-    """What every row of `keys` reads, in words."""
-    said = {
-        row: " and ".join(f"{letter} × {w:.2g}" for letter, w in read.items()) or "nothing"
-        for row, read in sums.items()
-    }
-    return "; ".join(f"{row}: {read}" for row, read in said.items())
+                panel.fill_between(
+                    x, y - 0.5, y + 0.5, color=BLUE, alpha=0.6 * (weight / max(weights)) ** 2, linewidth=0
+                )
+                panel.text(i + 0.46, y - 0.25, f"{weight:.2g}", ha="center", va="center", fontsize=9.5)
+                sums[shown] = sums.get(shown, 0.0) + float(weight)
+        x = [len(text) - last, len(text) - 0.08]
+        panel.plot([*x, *x[::-1], x[0]], [y - 0.5, y - 0.5, y + 0.5, y + 0.5, y - 0.5], color=ORANGE, linewidth=2.4)
+        said[label] = ", ".join(f"{letter} × {total:.2g}" for letter, total in sums.items()) or "nothing"
+    loudest = f"“{max(sums, key=sums.get)}” is loudest" if sums else "nothing answers"
+    panel.set(xlim=(-0.1, len(text)), ylim=(y - 0.6, 1.15), xticks=[], yticks=[])
+    panel.set_xlabel("orange: the query; numbers: how loudly a byte answers")
+    panel.spines[:].set_visible(False)
+    panel.grid(visible=False)
+    panel.set_title(f"After “{text[-2:]}”, by two bytes: {loudest}", loc="left", fontsize=12, weight="bold")
+    return figure, said
 
 
 @styled
@@ -229,7 +208,7 @@ def behind(
     stretches: Sequence[tuple[int, int]] = (),
 ) -> tuple[Figure, dict[str, np.ndarray]]:
     """Bits per byte above the goal when all may see the last 1, 2, 4, ... bytes. bits and goal: [seeds, lengths]. The
-    first network has a band from its lowest to its highest seed, and in each stretch what it loses there."""
+    first network has a band from its lowest to its highest seed, and in each stretch how much its distance grows."""
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     panel, shown = figure.subplots(), {}
     places = np.arange(len(lengths))
@@ -248,10 +227,10 @@ def behind(
     first, values = next(iter(shown.items()))
     for number, (start, end) in enumerate(stretches):
         left, right = lengths.index(start), lengths.index(end)
-        lost = f"loses {values[right] - values[left]:.3f}"
+        grows = f"{values[right] - values[left]:+.3f}"
         panel.axvspan(left, right, color=GREY, alpha=(0.16, 0.07)[number % 2], linewidth=0, zorder=0)
         where = dict(ha="center", va="bottom", fontsize=10.5, color=COLOURS.get(first, GREY))
-        panel.text((left + right) / 2, 0.03, f"{first}\n{lost}", transform=panel.get_xaxis_transform(), **where)
+        panel.text((left + right) / 2, 0.03, f"{first}\n{grows}", transform=panel.get_xaxis_transform(), **where)
     panel.set_xticks(places, [str(n) for n in lengths])
     panel.set(ylabel="bits per byte above\nthe Transformer", xlim=(-0.2, places[-1] + 1.7))
     panel.set_xlabel(f"bytes of context; band: {first}, its three seeds")
@@ -298,39 +277,3 @@ def count(state: object) -> int:
     if isinstance(state, torch.Tensor):
         return state.numel()
     return sum(map(count, state)) if state is not None else 0
-
-
-PLANNED = {  # key of an answer -> what is tried, and why
-    "rounding bytes 1": ("ternary against full precision", "what does the rounding cost?"),
-    "equal-parameters bytes 1": ("five steps, equal parameters", "the paper's idea, in a layer that speaks"),
-    "equal-arithmetic bytes": ("the same, equal arithmetic", "are steps worth what they cost?"),
-    "equal-width bytes": ("the same, equal width", "is it the steps that cost, or the width?"),
-    "implicit bytes": ("the implicit gradient against the true one", "does the shortcut hurt?"),
-    "stacked bytes": ("all repairs against the Transformer", "the goal"),
-    "stacked-helps bytes": ("all repairs against mended", "each alone may be too little"),
-    "mended-attention bytes": ("attention behind the same convolution", "a fair comparison mends both"),
-    "mended-swiglu bytes": ("SwiGLU behind the same convolution", "a fair comparison mends both"),
-    "norms bytes": ("long gates and norms alone", "a part of the stack may help, and another hurt"),
-    "output-gate bytes": ("the output gate alone", "the same"),
-    "norm-down bytes": ("the norm before W_down alone", "the same"),
-    "two-stage bytes": ("learning rate in two stages", "small late steps let ternary weights settle"),
-    "steps-behind bytes": ("five steps behind the convolution", "the paper's idea, mended"),
-    "wider bytes": ("γ up to 1 instead of a half", "the bound may hold the steps back"),
-    "penalty bytes": ("a penalty on the Jacobian", "without it a layer may cease to contract"),
-    "convolution bytes": ("convolution on the paper's network", "does it help a layer whose gate says little?"),
-    "paper-norms bytes": ("long gates and norms on it", "is the short memory its only fault?"),
-    "mended subwords": ("mended on subwords", "is the gap as wide with longer tokens?"),
-    "stacked subwords": ("all repairs on subwords", "the same"),
-}
-
-
-def plan(rows: Mapping[str, Row]) -> str:
-    """What is planned, as Markdown: a table of what has an answer, and a folded one of what is open."""
-    head = "| tried | why | answer |\n|---|---|---|\n"
-    lines = {True: [], False: []}
-    for key, (tried, why) in PLANNED.items():
-        lines[rows[key].verdict == "not run yet"].append(f"| {tried} | {why} | {in_words(rows[key])} |\n")
-    answered, still = "".join(lines[False]), "".join(lines[True])
-    top = head + answered if answered else "None of them has an answer yet.\n"
-    more = f"\n<details><summary>{len(lines[True])} of {len(PLANNED)} are open</summary>\n\n{head}{still}\n</details>"
-    return top + (more if still else "")

@@ -8,8 +8,8 @@ import torch
 from matplotlib.colors import to_hex
 
 from pspin_lite.lessons.figures import repairs as draw
+from pspin_lite.lessons.live.frames import frames
 from pspin_lite.study.intervals import Difference
-from pspin_lite.study.questions.answers import answers
 from pspin_lite.study.questions.question import Row, questions
 
 
@@ -46,14 +46,22 @@ def test_a_staircase_says_how_sure_it_is():
 
 
 def test_keys_add_up_what_the_bytes_answer():
-    figure, sums = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 1]}, [1, 2])
-    assert sums == {"one": {"a": 3.0}, "two": {" ": 1.0}}
-    assert draw.told(sums | {"three": {}}) == "one: a × 3; two:   × 1; three: nothing"
-    assert figure.get_suptitle() == "Two bytes as the key: “a ” finds “a”; with decay “ ” is louder"
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts[:7] == ["one", "a", "b", "a", "␣", "reads", "'a' × 3"]
-    framed = [(p.get_x(), p.get_width()) for p in figure.axes[0].patches if p.get_linewidth() > 2]
-    assert framed == [(3, pytest.approx(0.92)), (2, pytest.approx(1.92))]
+    figure, said = draw.keys("aba ", {"one": [1, 0, 2, 0], "two": [0, 0, 0, 0.5]}, [1, 2])
+    assert said == {"one": "a × 3", "two": "␣ × 0.5"}
+    panel = figure.axes[0]
+    assert panel.get_title("left") == "After “a ”, by two bytes: “␣” is loudest"
+    assert [text.get_text() for text in panel.texts][:7] == ["one", "a", "1", "b", "a", "2", "␣"]
+    frames = [line.get_xdata()[:2] for line in panel.lines if line.get_linewidth() > 2]
+    assert np.array(frames) == pytest.approx(np.array([[3, 3.92], [2, 3.92]]))
+    assert [area.get_alpha() for area in panel.collections] == pytest.approx([0.15, 0.6, 0.6])
+    figure, said = draw.keys("ab", {"one": [0, 0]}, [1])
+    assert said == {"one": "nothing"}
+    assert figure.axes[0].get_title("left").endswith("nothing answers")
+
+
+def test_keys_move_on_a_page():
+    stops = dict(letter=["a", "b"])
+    assert frames(lambda letter: draw.keys(f"ab{letter}", {"one": [1, 0, 1]}, [1]), stops)
 
 
 def test_recall_is_smoothed_over_twenty_steps():
@@ -61,22 +69,6 @@ def test_recall_is_smoothed_over_twenty_steps():
     assert shown["with"][[0, 10, 20]].tolist() == pytest.approx([0, 0.5, 1])
     assert list(figure.axes[0].lines[1].get_xdata()[[0, -1]]) == [20, 40]
     assert figure.axes[0].lines[2].get_ydata()[0] == 25
-
-
-def test_the_plan_folds_what_is_open():
-    open_rows = {key: Row(None, "", "not run yet") for key in draw.PLANNED}
-    text = draw.plan(open_rows)
-    assert text.startswith("None of them")
-    assert f"{len(draw.PLANNED)} of {len(draw.PLANNED)} are open" in text
-    better = Row(None, "", "better", ((Difference(-0.1, 0.02, 3),),))
-    text = draw.plan(open_rows | {"norms bytes": better})
-    assert text.index("better: -0.100 ± 0.020") < text.index("<details>")
-    assert "<details>" not in draw.plan(dict.fromkeys(draw.PLANNED, better))
-
-
-def test_all_that_is_planned_is_a_question():
-    known = {row.key for part in ("living", "steps", "repair", "ladder", "stack") for row in answers(part)}
-    assert set(draw.PLANNED) <= known
 
 
 def test_costs_have_a_panel_for_every_measure():
@@ -101,7 +93,7 @@ def test_behind_is_the_distance_to_the_goal():
     panel = figure.axes[0]
     corners = panel.collections[0].get_paths()[0].vertices[:, 1]
     assert (corners.min(), corners.max()) == pytest.approx((0.0, 0.7)), "the band spans the seeds"
-    assert "mended\nloses 0.500" in [text.get_text() for text in panel.texts]
+    assert "mended\n+0.500" in [text.get_text() for text in panel.texts]
 
 
 def test_names_are_kept_apart_and_in_order():
@@ -123,7 +115,7 @@ def test_a_network_has_one_colour():
 
 def test_what_was_tuned_is_in_the_records():
     assert draw.tuned(draw.PATH["p-Spin"]) == "rate 0.0016, weights × 2"
-    assert draw.tuned(draw.PATH["two spins"]) == "rate 0.0008"
+    assert draw.tuned(draw.PATH["tanh · tanh"]) == "rate 0.0008"
 
 
 def test_expenses_are_those_of_the_networks():

@@ -499,6 +499,6 @@ def _rates_title(found: Mapping[float, Mapping[str, Mapping[float, float]]]) -> 
     verdict = _answers("moments", "rates")[-1].verdict
     if verdict == criteria.NOT_RUN:
         return f"The price of a wrong rate: {done} of {planned} runs so far"
-    says = {"wider": "p-Spin minds wrong rates less than the Transformer"}
-    says |= {"narrower": "p-Spin minds wrong rates more than the Transformer"}
+    says = {"wider": "p-Spin tolerates a wider range of rates"}
+    says |= {"narrower": "p-Spin tolerates a narrower range of rates"}
     return says.get(verdict, "p-Spin is not seen to bear wrong rates any better")

@@ -228,7 +228,7 @@ def test_rates_are_drawn_above_the_tuned_one(folder):
     assert figure.get_suptitle() == "p-Spin is not seen to bear wrong rates any better"
     for beta2 in answers.BETAS:
         put(folder, f"moments-rates/transformer-beta2-{beta2:g}-times-4/seed-1", 2.4)
-    assert draw.rates()[0].get_suptitle() == "p-Spin minds wrong rates less than the Transformer"
+    assert draw.rates()[0].get_suptitle() == "p-Spin tolerates a wider range of rates"
     assert [row[-1] for row in draw.wrong_rates()[1:]] == ["**wider**"] * 3
 
 

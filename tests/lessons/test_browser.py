@@ -41,12 +41,12 @@ from pspin_lite.lessons.widgets import Explorer
 by_order, levels = {"held-out": [4.4, 3.4, 2.7, 2.1, 1.7, 1.6, 1.6, 1.7]}, {"held-out": {"the network": 1.76}}
 write_by_counts = lambda order: (f"a text of order {order}", 0.5)""",
     "12_what_does_the_work": "from pspin_lite.lessons.figures import study as draw",
-    "11_subword_run": "from pspin_lite.lessons.figures import race",
+    "11_subword_run": "from pspin_lite.lessons.figures import race, recipes",
     "13_batch_size_one": """from ipywidgets import SelectionSlider
 from pspin_lite.lessons import explore_adam
 from pspin_lite.lessons.widgets import Explorer""",
     "14_continual_learning": """from ipywidgets import Dropdown
-from pspin_lite.lessons.figures import eras
+from pspin_lite.lessons.figures import eras, fades
 from pspin_lite.lessons.widgets import Explorer
 from pspin_lite.study import continual""",
 }

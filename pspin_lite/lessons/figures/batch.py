@@ -1,5 +1,5 @@
-"""Figures and tables of notebook 13: Adam's memory and how rough training is.
-Those of the second study show what is on record by now, and say what is not."""
+"""Figures and tables of notebook 13: Adam's memory, and what a short one costs. They show what is on record by now, and
+say what is not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from ...config import Config, TransformerConfig
-from ...study import intervals, networks, records, stability
+from ...study import intervals, networks, records
 from ...study.intervals import Difference
 from ...study.questions import answers, criteria, runs
 from ...study.questions.question import Row
@@ -27,20 +25,6 @@ NEUTRAL = (("#222222", "-"), ("#8A8A8A", "--"))  # colour and line of what is no
 HEADLINE = dict(x=0.01, ha="left", weight="bold", fontsize=11)
 USUAL = 0.999  # beta2 of all other runs
 SHIFT = 0.08  # sideways, of dots at the same beta2
-FIVE = ("p-spin", "k10", "k0-same-size", "swiglu", "transformer")
-FIXED_POINT = ("p-spin", "k10")  # of these
-PROBED = ("bytes-1", "living-bytes", "steps-bytes", "repair-bytes")  # groups whose runs measure the noise
-AGAIN = {("living-bytes", "p-spin")}  # the same runs as those of bytes-1
-POINTED = {  # out in the figure of the noise: where, and what they are called
-    ("bytes-1", "p-spin"): ("p-Spin", BLUE),
-    ("bytes-1", "transformer"): ("Transformer", ORANGE),
-    ("bytes-1", "swiglu"): ("SwiGLU", GREEN),
-    ("bytes-1", "attention"): ("attention,\nattractor", "#222222"),
-    ("living-bytes", "no-mlp"): ("no MLP at all", "#222222"),
-}
-COUNTS = ("none", "one", "two", "three", "four")
-ATTRACTOR = ("w_ext", "w_int", "gamma_param", "w_down")  # parts of branches.py
-TIMES = (0.25, 0.5, 1, 2, 4)  # the tuned rate
 
 
 def half_life(beta2: float) -> float:
@@ -153,14 +137,14 @@ def _title(ends: Mapping[str, Mapping[float, Sequence[float]]]) -> str:
     return f"{first}; only {' and '.join(costly)} clearly pay{'s' * (len(costly) == 1)} for a short memory"
 
 
-def _answers(section: str, *ids: str) -> list[Row]:
+def answers_of(section: str, *ids: str) -> list[Row]:
     return [row for row in answers.answers(section) if row.question.id in ids]
 
 
 def payers() -> dict[str, list[str]]:
     """Answer -> the networks of which it is true that a short memory costs them so much."""
     found: dict[str, list[str]] = {}
-    for row in _answers("moments", "forgetting"):
+    for row in answers_of("moments", "forgetting"):
         found.setdefault(row.verdict, []).append(_named(row))
     return found
 
@@ -181,7 +165,7 @@ def scatter(name: str, short: float = 0.95) -> Scatter:
     every = {
         network: {beta2: dict(enumerate(bits)) for beta2, bits in ends.items()} for network, ends in forgotten().items()
     }
-    mine, family = every[name], _answers("moments", "forgetting")[0].question.family
+    mine, family = every[name], answers_of("moments", "forgetting")[0].question.family
     pair = mine[short], mine[USUAL]
     spreads = [intervals.pooled(mine.values()), intervals.pooled(pair)]
     halves = [intervals.difference(*pair, spread, family=family).half_width for spread in spreads]
@@ -195,9 +179,9 @@ def costs() -> list[list[str]]:
     names = {"more": "Transformer's cost − p-Spin's", "divergence": "a run that diverges, of 60"}
     names |= {"stable": "Transformer at 0.999, worst − best seed"}
     rows = [["bits per byte", *records.SPLITS, "answer"]]
-    for row in _answers("moments", "forgetting", "more", "stable", "divergence"):
+    for row in answers_of("moments", "forgetting", "more", "stable", "divergence"):
         label = names.get(row.question.id) or f"cost of 0.95: {_named(row)}"
-        rows.append([label, *_row_cells(row)])
+        rows.append([label, *row_cells(row)])
     return [rows[0], *sorted(rows[1:], key=lambda row: not row[0].startswith("cost"))]
 
 
@@ -205,25 +189,13 @@ def controls() -> list[list[str]]:
     """What a short memory costs the two controls, as a table. Runs that are missing are counted."""
     names = {"attention": "attention before the attractor", "k5": "a fixed point that speaks"}
     rows = [["bits per byte", *records.SPLITS, "answer"]]
-    for row in _answers("controls", "controls"):
+    for row in answers_of("controls", "controls"):
         name = row.about.partition("`")[2].partition("-beta2-")[0]
-        rows.append([f"cost of 0.95: {names[name]}", *_row_cells(row)])
+        rows.append([f"cost of 0.95: {names[name]}", *row_cells(row)])
     return rows
 
 
-def wrong_rates() -> list[list[str]]:
-    """What the worse of two wrong rates costs p-Spin more than the Transformer, as a table."""
-    rows = [["p-Spin's cost − the Transformer's", *records.SPLITS, "answer"]]
-    return rows + [[row.about.partition(":")[0], *_row_cells(row)] for row in _answers("moments", "rates")]
-
-
-def plain_sgd() -> list[list[str]]:
-    """The best rate of SGD against Adam, as a table."""
-    rows = [["SGD − Adam, bits per byte", *records.SPLITS, "answer"]]
-    return rows + [[row.about, *_row_cells(row)] for row in _answers("moments", "sgd")]
-
-
-def _row_cells(row: Row) -> list[str]:
+def row_cells(row: Row) -> list[str]:
     """Both texts, and the answer."""
     if row.verdict == criteria.NOT_RUN:
         return ["", "", f"{row.verdict}: {len(row.runs) - len(row.missing)} of {len(row.runs)} runs"]
@@ -240,265 +212,3 @@ def _number(value: Difference | float) -> str:
 def _named(row: Row) -> str:
     """The network that a row compares with itself at another beta2."""
     return NAMES[row.about.partition("`")[2].partition("-beta2-")[0]]
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Of a network, at the learning rate that was tuned for it: the mean over seeds."""
-
-    rate: float
-    scale: float
-    fixed_point: bool
-
-
-def noises() -> dict[tuple[str, str], Noise]:
-    """Group and network -> the noise of its single gradients, of all that have all seeds."""
-    found = {}
-    for group in PROBED:
-        for arm in networks.GROUPS[group]:
-            each = records.seeds(group, arm.name)
-            if len(each) == len(arm.seeds) and (group, arm.name) not in AGAIN:
-                scale = np.mean([stability.measures(run)["noise scale"] for run in each.values()])
-                rate = next(iter(each.values()))["config"]["model"]["lr"]
-                found[group, arm.name] = Noise(rate, float(scale), _has_fixed_point(arm.cfg))
-    return found
-
-
-def _has_fixed_point(cfg: Config) -> bool:
-    default = "none" if isinstance(cfg, TransformerConfig) else "attractor"
-    return getattr(cfg, "mlp", default) == "attractor"
-
-
-def _side_by_side(found: Mapping[tuple[str, str], Noise]) -> dict[tuple[str, str], int]:
-    """Lanes of dots that would cover each other; those that are pointed out stay nearest to their rate."""
-    lanes: dict[tuple[str, str], int] = {}
-    for where in sorted(found, key=lambda where: where not in POINTED):
-        taken = [lane for other, lane in lanes.items() if _near(found[other], found[where])]
-        lanes[where] = min(lane for lane in range(len(lanes) + 1) if lane not in taken)
-    return lanes
-
-
-def _near(one: Noise, other: Noise) -> bool:
-    return (one.rate, one.fixed_point) == (other.rate, other.fixed_point) and abs(one.scale - other.scale) < 0.7
-
-
-@styled
-def noise_over_rate(title: str) -> tuple[Figure, dict[tuple[str, str], Noise]]:
-    """A dot for each network, over its tuned learning rate: filled if it has a fixed point, to the left of those that
-    have none."""
-    found = noises()
-    rates = sorted({one.rate for one in found.values()})
-    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
-    figure.suptitle(fill(title, 52), **HEADLINE)
-    panel = figure.subplots()
-    lanes = _side_by_side(found)
-    for where, one in found.items():
-        label, colour = POINTED.get(where, ("", "#A8A8A8"))
-        side, align, inside = (-1, "right", colour) if one.fixed_point else (1, "left", "white")
-        outermost = max(lane for other, lane in lanes.items() if _near(found[other], one))
-        at, beside = (rates.index(one.rate) + side * (0.06 + 0.07 * lane) for lane in (lanes[where], outermost))
-        panel.plot(at, one.scale, "o", color=colour, mfc=inside, ms=7, mew=1.6)
-        panel.text(beside + 0.06 * side, one.scale, label, color=colour, ha=align, va="center", fontsize=9.5)
-    scales = [one.scale for one in found.values()]
-    panel.set_xticks(range(len(rates)), [f"{rate:g}" for rate in rates])
-    panel.set(xlim=(-0.35, len(rates) - 0.6), ylim=(min(scales) - 2, max(scales) + 2))
-    panel.set(xlabel="learning rate, tuned for each network", ylabel="noise of single gradients")
-    panel.grid(axis="x", visible=False)
-    styles = (("#5A5A5A", "with a fixed point"), ("white", "without"))
-    handles = [Line2D([], [], marker="o", ls="", color=GREY, mfc=fill, mew=1.6, label=says) for fill, says in styles]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5)
-    return figure, found
-
-
-def attractor_shares() -> dict[str, dict[str, float]]:
-    """Of p-Spin's parameters, of the squared gradient and of the squared step that Adam takes: the shares of its parts
-    at the end of training, means over seeds."""
-    every = list(records.seeds("living-bytes", "p-spin").values())
-    model, size = every[0]["config"]["model"], every[0]["summary"]["parameters"]
-    no_mlp = next(iter(records.seeds("living-bytes", "no-mlp").values()))["summary"]["parameters"]
-    embedding, attractor = model["vocab"] * model["width"] / size, 1 - no_mlp / size
-    found = {"parameters": {"attractor": attractor, "embedding": embedding, "the rest": 1 - attractor - embedding}}
-    for label, kind in (("squared gradient", "gradient"), ("squared step", "update")):
-        last = [run["branches"][-1][kind] for run in every]
-        attractor = float(np.mean([sum(one[part] for part in ATTRACTOR) for one in last]))
-        embedding = float(np.mean([one["embedding"] for one in last]))
-        found[label] = {"attractor": attractor, "embedding": embedding, "the rest": 1 - attractor - embedding}
-    return found
-
-
-@styled
-def hidden_mover() -> tuple[Figure, dict[str, dict[str, float]]]:
-    """`attractor_shares`, a bar for each quantity."""
-    found = attractor_shares()
-    figure = Figure(figsize=(5.2, 2.7), layout="constrained")
-    gradient, step = (found[f"squared {what}"]["attractor"] for what in ("gradient", "step"))
-    title = f"The attractor has {gradient:.1%} of the squared gradient and {step:.0%} of Adam's squared step"
-    figure.suptitle(fill(title, 52), **HEADLINE)
-    panel = figure.subplots()
-    colours = {"attractor": BLUE, "embedding": "#222222", "the rest": "#C8C8C8"}
-    for row, shares in enumerate(found.values()):
-        left = 0.0
-        for part, share in shares.items():
-            panel.barh(row, share, 0.6, left, color=colours[part])
-            if share > 0.1:
-                ink = "black" if part == "the rest" else "white"
-                panel.text(left + share / 2, row, f"{share:.0%}", color=ink, ha="center", va="center", fontsize=9.5)
-            left += share
-    panel.set_yticks(range(len(found)), list(found))
-    panel.set(xlim=(0, 1), ylim=(len(found) - 0.5, -0.5))
-    panel.set_xticks([])
-    panel.grid(visible=False)
-    panel.spines[:].set_visible(False)
-    handles = [Line2D([], [], marker="s", ms=8, ls="", color=colour, label=part) for part, colour in colours.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9.5)
-    return figure, found
-
-
-def roughness(group: str = "bytes-1") -> list[list[str]]:
-    """Two measures of how rough training is, as a table: means over seeds, and from the lowest to the highest."""
-    rows = [["", "fixed point", "steps that do harm", "largest gradient"]]
-    for name in FIVE:
-        every = [stability.measures(run) for run in records.seeds(group, name).values()]
-        harm, largest = ([one[measure] for one in every] for measure in ("worse steps", "largest"))
-        cells = [f"{np.mean(harm):.0%} ({100 * min(harm):.0f} to {100 * max(harm):.0f})"]
-        cells += [f"{np.mean(largest):.0f} ({min(largest):.0f} to {max(largest):.0f})"]
-        rows.append([NAMES[name], "yes" if name in FIXED_POINT else "no", *cells])
-    return rows
-
-
-@styled
-def jumps(first: int, losses: Mapping[str, np.ndarray], title: str, peaks: int = 6) -> tuple[Figure, dict[str, float]]:
-    """Losses of several networks on the same sequences, from a step on, a row each; the highest peaks of the first
-    are marked in all. -> network -> share of the first one's variance that it explains"""
-    figure = Figure(figsize=(5.2, 1.2 + 1.3 * len(losses)), layout="constrained")
-    figure.suptitle(title, **HEADLINE)
-    rows, raw = figure.subplots(len(losses), 1, sharex=True, sharey=True), next(iter(losses.values()))
-    steps = first + np.arange(len(raw))
-    shares = {name: float(np.corrcoef(raw, values)[0, 1] ** 2) for name, values in losses.items()}
-    for panel, (name, values) in zip(rows, losses.items(), strict=True):
-        for place in np.argsort(raw)[-peaks:]:
-            panel.axvline(steps[place], color=GREY, lw=5, alpha=0.2)
-        panel.plot(steps, values, color=COLOURS[name], lw=1.3)
-        panel.set_title(NAMES[name], loc="left", color=COLOURS[name], fontsize=10.5)
-    rows[len(losses) // 2].set_ylabel("loss, bits per byte")
-    rows[-1].set(xlabel="step (grey: the highest peaks of the top row)", xlim=(steps[0], steps[-1]))
-    rows[-1].xaxis.set_major_formatter("{x:,.0f}")
-    return figure, shares
-
-
-def sgd_runs() -> dict[str, dict[float, float]]:
-    """Network -> rate -> held-out bits per byte of the runs of SGD that are on record, infinite if diverged."""
-    runs_of = {name: {rate: f"sgd/{name}-rate-{rate:g}/seed-1" for rate in networks.SGD_RATES} for name in NETWORKS}
-    return {name: _ends(every) for name, every in runs_of.items()}
-
-
-def _ends(every: Mapping[float, str]) -> dict[float, float]:
-    return {key: runs.end(run, records.SPLIT) for key, run in every.items() if records.has(run)}
-
-
-@styled
-def sgd() -> tuple[Figure, dict[str, dict[float, float]]]:
-    """Where SGD without momentum ends over its rate, a panel for each network, with Adam's end as a line. A cross at
-    the top is a run that diverged. The title says what of it is known. -> network -> rate -> bits per byte"""
-    found = sgd_runs()
-    adam = {name: _ends({USUAL: f"moments/{name}-beta2-{USUAL}/seed-1"}).get(USUAL, math.inf) for name in NETWORKS}
-    every = [end for ends in found.values() for end in ends.values()]
-    finite = [end for end in (*every, *adam.values()) if math.isfinite(end)]
-    low, high = (min(finite), max(finite)) if finite else (2.0, 3.0)
-    room = max(0.15 * (high - low), 0.1)
-    figure = Figure(figsize=(5.2, 5.4), layout="constrained")
-    figure.suptitle(fill(_sgd_title(found), 52), **HEADLINE)
-    panels = figure.subplots(2, 2, sharex=True, sharey=True).flat
-    for panel, (name, ends) in zip(panels, found.items(), strict=True):
-        places = {rate: networks.SGD_RATES.index(rate) for rate in ends}
-        kept = {rate: end for rate, end in ends.items() if math.isfinite(end)}
-        panel.plot([places[rate] for rate in kept], list(kept.values()), "o-", color=COLOURS[name], lw=1.5)
-        for rate in ends.keys() - kept.keys():
-            panel.plot(places[rate], high + room / 2, "x", color=COLOURS[name], ms=8, mew=2)
-        if math.isfinite(adam[name]):
-            panel.axhline(adam[name], color=GREY, ls="--", lw=1.2)
-            panel.text(-0.2, adam[name], "Adam", color=GREY, va="bottom", fontsize=9.5)
-        if not ends:
-            panel.text(0.5, 0.85, "not run yet", color=GREY, ha="center", transform=panel.transAxes)
-        panel.set_title(NAMES[name], loc="left", color=COLOURS[name], fontsize=10.5)
-        panel.set_xticks(range(len(networks.SGD_RATES)), [f"{rate:g}" for rate in networks.SGD_RATES])
-        panel.set(xlim=(-0.3, len(networks.SGD_RATES) - 0.7), ylim=(low - room, high + room))
-    figure.supxlabel("learning rate of SGD" + " (×: diverged)" * (math.inf in every), fontsize=11)
-    figure.supylabel("bits per byte, held-out", fontsize=11)
-    return figure, found
-
-
-def ends_in_words(found: Mapping[str, Mapping[float, float]]) -> str:
-    """Of each network, what is at which rate, for an alt text."""
-    every = (
-        f"{NAMES[name]} " + ", ".join(f"{end:.2f} at {rate:g}" for rate, end in ends.items())
-        for name, ends in found.items()
-        if ends
-    )
-    return "; ".join(every).replace("inf", "diverged") or "no runs yet"
-
-
-def _sgd_title(found: Mapping[str, Mapping[float, float]]) -> str:
-    done, planned = sum(map(len, found.values())), len(NETWORKS) * len(networks.SGD_RATES)
-    if done < planned:
-        return f"SGD without momentum: {done} of {planned} runs so far"
-    verdicts = [row.verdict for row in _answers("moments", "sgd")]
-    trained = sum(word in ("works", "trains") for word in verdicts)
-    of_all = "all four networks" if trained == len(NETWORKS) else f"{COUNTS[trained]} of four networks"
-    if not trained:
-        return "SGD without momentum trains none of the four"
-    close = verdicts.count("works")
-    near = {0: "but stays far behind Adam", trained: "nearly as well as Adam"}
-    return f"SGD without momentum trains {of_all}, {near.get(close, f'{COUNTS[close]} nearly as well as Adam')}"
-
-
-def rate_runs() -> dict[float, dict[str, dict[float, float]]]:
-    """beta2 -> network -> multiple of the tuned rate -> held-out bits per byte of seed 1 minus those at the tuned rate,
-    of the runs that are on record; infinite if diverged."""
-    found: dict[float, dict[str, dict[float, float]]] = {}
-    for beta2 in answers.BETAS:
-        for name in NETWORKS:
-            every = {times: f"moments-rates/{name}-beta2-{beta2:g}-times-{times:g}/seed-1" for times in TIMES}
-            ends = _ends(every | {1: f"moments/{name}-beta2-{beta2:g}/seed-1"})
-            level = ends.get(1, math.inf)
-            costs = {times: end - level for times, end in sorted(ends.items())} if math.isfinite(level) else {}
-            found.setdefault(beta2, {})[name] = costs
-    return found
-
-
-@styled
-def rates() -> tuple[Figure, dict[float, dict[str, dict[float, float]]]]:
-    """What a wrong rate costs, a panel for each beta2 and a line for each network. A cross at the top is a run that
-    diverged. The title says what of it is known. -> what `rate_runs` returns"""
-    found = rate_runs()
-    every = [cost for lines in found.values() for line in lines.values() for cost in line.values()]
-    finite = [cost for cost in every if math.isfinite(cost)] or [0.0]
-    room = max(0.12 * (max(finite) - min(finite)), 0.02)
-    figure = Figure(figsize=(5.2, 6.0), layout="constrained")
-    figure.suptitle(fill(_rates_title(found), 52), **HEADLINE)
-    for panel, (beta2, lines) in zip(figure.subplots(2, 1, sharex=True, sharey=True), found.items(), strict=True):
-        panel.axhline(0, color=GREY, lw=1, ls="--")
-        for name, line in lines.items():
-            kept = {times: cost for times, cost in line.items() if math.isfinite(cost)}
-            label = dict(label=NAMES[name]) if beta2 == answers.BETAS[0] else {}
-            panel.plot([TIMES.index(times) for times in kept], list(kept.values()), "o-", color=COLOURS[name], **label)
-            for times in line.keys() - kept.keys():
-                panel.plot(TIMES.index(times), max(finite) + room / 2, "x", color=COLOURS[name], ms=8, mew=2)
-        panel.set_title(f"β₂ = {beta2:g}", loc="left", fontsize=10.5, color=GREY)
-        panel.set_xticks(range(len(TIMES)), ["a quarter", "half", "tuned", "twice", "4 times"])
-        panel.set(xlim=(-0.3, len(TIMES) - 0.7), ylim=(min(finite) - room, max(finite) + room))
-    figure.supylabel("bits per byte above the tuned rate's end", fontsize=11)
-    panel.set_xlabel("learning rate" + " (×: diverged)" * (math.inf in every))
-    figure.legend(loc="outside lower center", ncols=2, fontsize=9.5)
-    return figure, found
-
-
-def _rates_title(found: Mapping[float, Mapping[str, Mapping[float, float]]]) -> str:
-    planned = len(networks.GROUPS["moments-rates"])
-    done = sum(len(line.keys() - {1}) for lines in found.values() for line in lines.values())
-    verdict = _answers("moments", "rates")[-1].verdict
-    if verdict == criteria.NOT_RUN:
-        return f"The price of a wrong rate: {done} of {planned} runs so far"
-    says = {"wider": "p-Spin tolerates a wider range of rates"}
-    says |= {"narrower": "p-Spin tolerates a narrower range of rates"}
-    return says.get(verdict, "p-Spin is not seen to bear wrong rates any better")

@@ -1,6 +1,6 @@
 """Figures of notebook 14: words that are new, the loss on speeches as training goes through the years, the effect of
-order, how networks compare, counts that fade, and replay. Each returns the figure and the arrays it shows. In every
-difference between networks p-Spin comes first, in every difference between orders `time`."""
+order, how networks compare, and replay. Each returns the figure and the arrays it shows. In every difference between
+networks p-Spin comes first, in every difference between orders `time`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,11 @@ NAMES = {"p-spin": "p-Spin", "transformer": "Transformer", "swiglu": "SwiGLU", "
 ORDERS = {"time": "in order", "replay": "replay", "mixed": "mixed"}
 TITLE = dict(x=0.01, ha="left", weight="bold", fontsize=11.5)
 SMALL = (5.2, 3.5)  # inches: readable on a phone
-STRETCH = 200  # steps that a point of the online loss is the mean over
 LENGTH, WINDOWS = 128, 32  # of a sequence, in bytes; of each speech, for tests
 STEP = "1943"  # the first speech after the step of the vocabulary
-HALF_LIVES = (3200, 1600, 800, 400, 200, 100)
 OTHERS = "#9a9a9a"  # networks that are not looked at, behind the one that is
 OF_LEGEND = ("p-spin", "transformer")  # one name for all that are grey
 COUNTS = dict(color="black", linestyle=(0, (2, 1.5)), linewidth=1.5)
-
 BySeed = dict[int, float]
 
 
@@ -71,7 +68,7 @@ def look(model: str) -> dict[str, object]:
     return study.OF_ARMS[model] | dict(linewidth=2.6 if first else 1.4, zorder=3 if first else 2)
 
 
-def _titled(figure: Figure, panel: Axes, title: str, xlabel: str, ylabel: str, columns: int = 2) -> None:
+def titled(figure: Figure, panel: Axes, title: str, xlabel: str, ylabel: str, columns: int = 2) -> None:
     figure.suptitle(title, **TITLE)
     panel.set(xlabel=xlabel, ylabel=ylabel)
     if columns:
@@ -94,7 +91,7 @@ def _counts(order: str, half_life: float) -> fading.Course:
     return fading.learn(seen, fading.windows(splits, WINDOWS), half_life)
 
 
-def _years(panel: Axes, last: int = 4800, written: Sequence[str] = ("1843", "1883", "1923", "1963", "2003")) -> None:
+def year_axis(panel: Axes, last: int = 4800, written: Sequence[str] = ("1843", "1883", "1923", "1963", "2003")) -> None:
     """On the axis of steps, the speeches that are being read."""
     at = continual.passed()
     panel.set_xticks([at[year] * last for year in written], written)
@@ -119,7 +116,7 @@ def new_words(share: np.ndarray, years: Sequence[str], title: str) -> tuple[Figu
     for row, column in ((0, 0), (last, last), (last, 0), (0, last)):
         colour = "white" if share[row, column] > share.mean() else "black"
         panel.text(column, row, f"{share[row, column]:.0f}", color=colour, ha="center", va="center", fontsize=9.5)
-    _titled(figure, panel, title, "compared with speeches from around", "speech of", 0)
+    titled(figure, panel, title, "compared with speeches from around", "speech of", 0)
     return figure, share
 
 
@@ -150,7 +147,7 @@ def quantities(title: str) -> tuple[Figure, dict[str, float]]:
         panel.annotate(f"{in_order[i]}", (x[i], in_order[i]), (0, 5 if above else -6), **how)
     panel.annotate(f"{mixed[-1]}", (4, mixed[-1]), (-4, -6), **how | dict(va="top", color=GREY))
     panel.set(xlim=(0.7, 5.6), ylim=(1.85, 3.0), xticks=x)
-    _titled(figure, panel, title, "test", "loss on one speech, bits per byte", 0)
+    titled(figure, panel, title, "test", "loss on one speech, bits per byte", 0)
     return figure, shown
 
 
@@ -182,8 +179,8 @@ def courses(
     panel.plot([], [], **ring, mfc="white", ms=8, mew=1.8, label="its year is read")
     panel.plot([], [], **ring, ms=7, label="lowest loss")
     panel.set_xlim(-350, 1.14 * steps[-1])
-    _years(panel, steps[-1])
-    _titled(figure, panel, title, "speeches being read, in order", "loss, bits per byte", 3)
+    year_axis(panel, steps[-1])
+    titled(figure, panel, title, "speeches being read, in order", "loss, bits per byte", 3)
     return figure, shown
 
 
@@ -201,7 +198,7 @@ def by_speech(models: Sequence[str], years: Sequence[str], title: str) -> tuple[
     _zero(panel, "order hurts", "order helps")
     panel.plot(x, shown["counts"], **COUNTS | dict(linewidth=2.4), zorder=4, label="counts")
     panel.set_xticks(range(0, len(years), 2), years[::2])
-    _titled(figure, panel, title, "speech of", "effect of order, bits per byte", 3)
+    titled(figure, panel, title, "speech of", "effect of order, bits per byte", 3)
     return figure, shown
 
 
@@ -234,190 +231,21 @@ def compared(
     panel.set_yticks(list(ticks), list(ticks.values()))
     panel.set_ylim(y - 0.9, -0.7)
     panel.grid(axis="y", visible=False)
-    _titled(figure, panel, title, "p-Spin minus the other, bits per byte\n(right of 0: p-Spin does worse)", "", 0)
+    titled(figure, panel, title, "p-Spin minus the other, bits per byte\n(right of 0: p-Spin does worse)", "", 0)
     return figure, shown
 
 
-def online_course(model: str, order: str = "time") -> tuple[np.ndarray, np.ndarray]:
-    """(steps, bits per byte of sequences before they are learned, [seeds, points]), means over stretches of steps."""
-    loss = np.array([run["loss"] for run in records.seeds(continual.GROUP, f"{model}-{order}").values()])
-    points = loss.reshape(len(loss), -1, STRETCH).mean(2) / math.log(2)
-    steps = STRETCH * (np.arange(points.shape[1]) + 0.5)
-    kept = steps > continual.WARM
-    return steps[kept], points[:, kept]
-
-
-@styled
-def online(models: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndarray]]:
-    """The loss on new text as it comes, over the years that are being read; ranges of seeds, and counts."""
-    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-    panel, shown, rates = figure.subplots(), {}, [row[3] for row in settings()[1:]]
-    for model, rate in zip(models, rates, strict=False):
-        steps, points = online_course(model)
-        shown[model] = points.mean(0)
-        panel.plot(steps, shown[model], **look(model), label=f"{NAMES[model]}, rate {rate}")
-        panel.fill_between(steps, points.min(0), points.max(0), color=look(model)["color"], alpha=0.15, linewidth=0)
-    means = counts().online.reshape(-1, STRETCH).mean(1)
-    shown["counts"] = means[-len(steps) :]
-    panel.plot(steps, shown["counts"], **COUNTS, label="counts")
-    _years(panel, test_steps()[-1])
-    _titled(figure, panel, title, f"speeches being read, from step {continual.WARM} on", "online loss, bits per byte")
-    return figure, shown
-
-
-def replay_changes(model: str) -> dict[int, np.ndarray]:
-    """[speeches] by seed: the loss at the end with replay minus that in order."""
-    both = [losses(model, order)[:, :, -1] for order in ("replay", "time")]
-    return dict(zip(records.seeds(continual.GROUP, f"{model}-time"), both[0] - both[1], strict=True))
-
-
-@styled
-def replayed(models: Sequence[str], title: str) -> tuple[Figure, dict[tuple[str, str], np.ndarray]]:
-    """A plane: how far the losses at the end, on the last speech (across) and on those before it (up), are from where
-    they end in order, at zero; with replay a full dot, with mixed text an empty one, means over seeds.
-    (learner, order) -> [seeds, 2]: older speeches, the last."""
-    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
-    panel, shown = figure.subplots(), {}
-    for learner in [*models, "counts"]:
-        colour = "black" if learner == "counts" else look(learner)["color"]
-        way = [(0.0, 0.0)]
-        for order in ("replay", "mixed"):
-            shown[learner, order] = _ends(learner, order) - _ends(learner, "time")
-            old, new = shown[learner, order].mean(0)
-            fill = colour if order == "replay" else "white"
-            if learner != "counts" or order == "replay":
-                panel.plot(new, old, "o", mec=colour, mfc=fill, mew=1.6, ms=8, zorder=3)
-                way.append((new, old))
-        label = NAMES.get(learner, learner)
-        panel.plot(*zip(*way, strict=True), color=colour, linewidth=1.2, alpha=0.7, label=label)
-    panel.plot(0, 0, "s", color=GREY, ms=8, zorder=4)
-    for zero in (panel.axhline, panel.axvline):
-        zero(0, color=GREY, linewidth=1, zorder=0)
-    panel.annotate("in order", (0, 0), (-8, 7), textcoords="offset points", ha="right", color=GREY, fontsize=10)
-    for text, fill in (("replay", GREY), ("mixed", "white")):
-        panel.plot([], [], "o", mec=GREY, mfc=fill, ms=8, mew=1.6, label=text)
-    panel.set(xlim=(-0.09, 0.3), ylim=(-0.23, 0.21), yticks=(-0.2, -0.1, 0, 0.1, 0.2))
-    xlabel = "change of the loss on 2023, bits per byte\n← better        worse →"
-    _titled(figure, panel, title, xlabel, "change on the eleven older\n← better        worse →", 3)
-    return figure, shown
-
-
-def _ends(learner: str, order: str) -> np.ndarray:
+def end_losses(learner: str, order: str) -> np.ndarray:
     """[seeds, 2]: loss at the end on the speeches but the last, and on the last."""
     end = counts(order).bits[None, :, -1] if learner == "counts" else losses(learner, order)[:, :, -1]
     return np.stack([end[:, : -continual.LAST].mean(1), end[:, -continual.LAST :].mean(1)], 1)
-
-
-FIRST = 2  # tests left out of the widget: they would flatten all that comes later
-
-
-@styled
-def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
-    """For an Explorer: p-Spin's loss on one speech over training, a dot at the lowest, dashed the same on mixed text;
-    behind it, in grey, the other networks. From the third test on; numbers are of all tests."""
-    figure, numbers = Figure(figsize=(7.6, 3.8), layout="constrained"), {}
-    panel, at, steps = figure.subplots(), continual.passed()[year], test_steps()
-    row = list(continual.passed()).index(year)
-    for model in continual.models():
-        bits, first = losses(model, order)[:, row], model == "p-spin"
-        mean = bits.mean(0)
-        numbers[f"{NAMES[model]}: forgotten"] = float((bits[:, -1] - bits.min(1)).mean())
-        how = dict(color=BLUE, linewidth=2.6, zorder=3) if first else dict(color=OTHERS, linewidth=1.2)
-        label = NAMES[model] if first else "the three others"
-        panel.plot(steps[FIRST:], mean[FIRST:], **how, label=label if model in OF_LEGEND else None)
-        if first:
-            lowest = max(FIRST, mean.argmin())
-            panel.plot(steps[lowest], mean[lowest], "o", color=BLUE, ms=8)
-            if order != "mixed":
-                mixed = losses(model, "mixed")[:, row].mean(0)
-                panel.plot(
-                    steps[FIRST:], mixed[FIRST:], color=BLUE, linestyle="--", linewidth=1.4, label="p-Spin, mixed"
-                )
-    lost = numbers[f"{NAMES['p-spin']}: forgotten"]
-    way = {"time": "read in order", "mixed": "on mixed text", "replay": "with replay"}[order]
-    panel.set_title(f"Speech of {year}, {way}: p-Spin forgets {lost:.2f} bits", loc="left", fontsize=11)
-    if order == "mixed":
-        panel.xaxis.set_major_formatter("{x:,.0f}")
-    else:
-        reached = at * steps[-1]
-        if reached >= steps[FIRST]:
-            panel.axvline(reached, color=GREY, linestyle=":", linewidth=1.4)
-            low, high = panel.get_ylim()
-            panel.text(reached, low + 0.02 * (high - low), "its year ", color=GREY, fontsize=9.5, ha="right")
-        _years(panel, steps[-1], ("1883", "1923", "1963", "2003"))
-    xlabel = "training steps" if order == "mixed" else "speeches being read"
-    panel.set(xlabel=xlabel, ylabel="loss, bits per byte")
-    panel.legend()
-    return figure, numbers
-
-
-@styled
-def my_fading(whole: fading.Course, mine: fading.Course | None, half_life: int) -> tuple[Figure, dict[str, np.ndarray]]:
-    """The loss of counts on the first speech in training, without fading and with the reader's own, if there is one."""
-    figure = Figure(figsize=(5.2, 3.3), layout="constrained")
-    panel, shown = figure.subplots(), {"no fading": whole.bits[0]}
-    panel.plot(whole.steps, whole.bits[0], **COUNTS, label="no fading")
-    title = "Without fading, counts keep 1803"
-    if mine is not None:
-        shown["mine"] = mine.bits[0]
-        panel.plot(mine.steps, mine.bits[0], color=ORANGE, linewidth=2.2, label=f"your fading, half-life {half_life}")
-        lost = mine.bits[0, -1] - mine.bits[0].min()
-        title = f"Your fading: 1803 is forgotten by {lost:.2f}"
-    else:
-        panel.text(whole.steps[-1], 2.1, "your curve comes here", color=ORANGE, ha="right", weight="bold")
-    panel.set_ylim(1.65, 2.5)
-    _years(panel, whole.steps[-1])
-    _titled(figure, panel, title, "speeches being read, in order", "loss on 1803, bits per byte")
-    return figure, shown
-
-
-def half_lives() -> list[tuple[str, int]]:
-    """For a slider: what it says, and the half-life; 0 for counts that do not fade."""
-    return [("never", 0), *((f"{one:,}", one) for one in HALF_LIVES)]
-
-
-@styled
-def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
-    """For an Explorer: the loss of counts with that half-life (in sequences; 0: they do not fade) on two speeches
-    over training, and at the end, on old text and new, for every half-life."""
-    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    years, whole = list(continual.passed()), counts()
-    course = counts("time", half_life or math.inf)
-    for year in ("1803", "2023"):
-        row, colour = years.index(year), ORANGE if year == "2023" else BLUE
-        left.plot(whole.steps[FIRST:], whole.bits[row, FIRST:], color=colour, linestyle="--", linewidth=1)
-        left.plot(course.steps[FIRST:], course.bits[row, FIRST:], color=colour, linewidth=1.8, label=year)
-    left.plot([], [], color=GREY, linestyle="--", linewidth=1, label="no fading")
-    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 3.7))
-    _years(left, whole.steps[-1], ("1883", "1923", "1963", "2003"))
-    left.legend()
-    values = [value for _, value in half_lives()]
-    chosen = values.index(half_life)
-    ends = np.array([_both(counts("time", value or math.inf)) for value in values])
-    for column, (what, colour) in enumerate((("2023", ORANGE), ("eleven older", BLUE))):
-        right.plot(range(len(values)), ends[:, column], color=colour, marker="o", ms=4, linewidth=1.8, label=what)
-        right.plot(chosen, ends[chosen, column], "o", color=colour, ms=10)
-    right.set(xlabel="half-life of a count, sequences", title="at the end", ylim=(1.8, 2.6))
-    right.set_xticks(range(len(values)), [text for text, _ in half_lives()], fontsize=9)
-    right.legend()
-    lost = (course.bits[:, -1] - course.bits.min(1))[: -continual.LAST].mean()
-    online_loss = course.online[continual.WARM :].mean()
-    names = ("2023 at the end", "eleven older at the end", "forgotten", "online loss")
-    return figure, dict(zip(names, map(float, (*ends[chosen], lost, online_loss)), strict=True))
-
-
-def _both(course: fading.Course) -> tuple[float, float]:
-    """Loss at the end on the last speech, and on those before it."""
-    end = course.bits[:, -1]
-    return float(end[-continual.LAST :].mean()), float(end[: -continual.LAST].mean())
 
 
 def at_the_end(models: Sequence[str]) -> list[list[str]]:
     """A table: bits per byte at the end on old text and new, after reading in order and after mixed text."""
     rows = [["learner", "older, in order", "older, mixed", "2023, in order", "2023, mixed"]]
     for learner in [*models, "counts"]:
-        ends = np.array([_ends(learner, order).mean(0) for order in ("time", "mixed")])
+        ends = np.array([end_losses(learner, order).mean(0) for order in ("time", "mixed")])
         rows.append([NAMES.get(learner, learner), *(f"{value:.2f}" for value in ends.T.ravel())])
     return rows
 

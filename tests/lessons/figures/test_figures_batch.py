@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pspin_lite.lessons.figures import batch as draw
+from pspin_lite.lessons.figures import noise, wrong_rates
 from pspin_lite.study import intervals, networks, records, stability
 from pspin_lite.study.questions import answers, question, runs
 
@@ -65,9 +66,9 @@ def test_the_title_of_forgetting_follows_the_answers(monkeypatch):
 
 
 def test_noise_has_a_dot_for_every_network_that_was_probed():
-    figure, found = draw.noise_over_rate("title")
+    figure, found = noise.noise_over_rate("title")
     [panel] = figure.axes
-    assert {where[0] for where in found} <= set(draw.PROBED)
+    assert {where[0] for where in found} <= set(noise.PROBED)
     assert len(panel.lines) == len(found) > 20
     assert [one.fixed_point for one in found.values()].count(True) == sum(
         line.get_markerfacecolor() != "white" for line in panel.lines
@@ -76,13 +77,13 @@ def test_noise_has_a_dot_for_every_network_that_was_probed():
     assert len(places) == len(found), "none covers another"
     known = [stability.measures(run)["noise scale"] for run in records.seeds("bytes-1", "p-spin").values()]
     rate = records.read("bytes-1/p-spin/seed-1")["config"]["model"]["lr"]
-    assert found["bytes-1", "p-spin"] == draw.Noise(rate, pytest.approx(np.mean(known)), True)
+    assert found["bytes-1", "p-spin"] == noise.Noise(rate, pytest.approx(np.mean(known)), True)
     without = [name for (_, name), one in found.items() if not one.fixed_point]
     assert {"transformer", "swiglu", "no-mlp", "k0"} <= set(without)
 
 
 def test_roughness_has_a_row_for_each_network():
-    _head, *rows = draw.roughness()
+    _head, *rows = noise.roughness()
     assert [row[:2] for row in rows[:3]] == [
         ["p-Spin", "yes"],
         ["p-Spin, ten steps", "yes"],
@@ -91,11 +92,11 @@ def test_roughness_has_a_row_for_each_network():
     every = [stability.measures(run) for run in records.seeds("bytes-1", "transformer").values()]
     assert rows[-1][2].startswith(f"{np.mean([one['worse steps'] for one in every]):.0%} (")
     assert rows[-1][3].endswith(f"to {max(one['largest'] for one in every):.0f})")
-    assert len(rows) == len(draw.FIVE)
+    assert len(rows) == len(noise.FIVE)
 
 
 def test_shares_add_up():
-    figure, found = draw.hidden_mover()
+    figure, found = noise.hidden_mover()
     assert [sum(shares.values()) for shares in found.values()] == pytest.approx([1, 1, 1])
     [panel] = figure.axes
     widths = [share for one in found.values() for share in one.values()]
@@ -129,7 +130,7 @@ def test_the_scatter_of_one_network_makes_its_own_interval():
 
 def test_jumps_say_what_one_network_explains_of_another():
     losses = {"p-spin": np.array([1.0, 3.0, 2.0]), "transformer": np.array([2.0, 6.0, 4.0])}
-    figure, shares = draw.jumps(6001, losses, "title", peaks=1)
+    figure, shares = noise.jumps(6001, losses, "title", peaks=1)
     assert shares == pytest.approx({"p-spin": 1.0, "transformer": 1.0})
     bands = [panel.lines[0].get_xdata() for panel in figure.axes]
     assert bands == [[6002, 6002]] * 2, "the highest peak of the first, in both"
@@ -166,13 +167,13 @@ def ran(folder, group: str, ends: dict[str, float]) -> None:
 
 
 def test_without_runs_there_is_nothing_to_draw_and_it_is_said(folder):
-    figure, found = draw.sgd()
-    assert draw.ends_in_words(found) == "no runs yet"
+    figure, found = wrong_rates.sgd()
+    assert wrong_rates.ends_in_words(found) == "no runs yet"
     assert figure.get_suptitle() == "SGD without momentum: 0 of 16 runs so far"
-    figure, found = draw.rates()
+    figure, found = wrong_rates.rates()
     assert set(map(str, found.values())) == {str({key: {} for key in draw.NETWORKS})}
     assert figure.get_suptitle() == "The price of a wrong rate: 0 of 20 runs so far"
-    for rows in (draw.controls(), draw.wrong_rates(), draw.plain_sgd()):
+    for rows in (draw.controls(), wrong_rates.wrong_rates(), wrong_rates.plain_sgd()):
         assert all(row[-1].startswith("not run yet: 0 of ") for row in rows[1:])
 
 
@@ -180,7 +181,7 @@ def test_sgd_is_drawn_over_its_rates_with_adam_as_a_line(folder):
     adam(folder)
     put(folder, "sgd/transformer-rate-0.3/seed-1", 2.4)
     put(folder, "sgd/transformer-rate-3/seed-1", 4.5)
-    figure, found = draw.sgd()
+    figure, found = wrong_rates.sgd()
     assert found["transformer"] == {0.3: 2.4, 3: math.inf}
     panel = figure.axes[1]
     line, cross, level = panel.lines
@@ -188,10 +189,10 @@ def test_sgd_is_drawn_over_its_rates_with_adam_as_a_line(folder):
     assert cross.get_marker() == "x"
     assert cross.get_xdata()[0] == 3
     assert list(level.get_ydata()) == [2.1, 2.1]
-    assert draw.ends_in_words(found) == "Transformer 2.40 at 0.3, diverged at 3"
+    assert wrong_rates.ends_in_words(found) == "Transformer 2.40 at 0.3, diverged at 3"
     assert figure.get_suptitle() == "SGD without momentum: 2 of 16 runs so far"
     assert "diverged" in figure.get_supxlabel()
-    assert draw.plain_sgd()[2] == ["Transformer", "", "", "not run yet: 3 of 5 runs"]
+    assert wrong_rates.plain_sgd()[2] == ["Transformer", "", "", "not run yet: 3 of 5 runs"]
 
 
 @pytest.mark.parametrize(
@@ -209,14 +210,14 @@ def test_the_title_of_sgd_follows_the_answers(folder, best, transformer, title):
     ran(folder, "sgd", {"rate-1": best, "": max(best, 0.5)})
     for rate in networks.SGD_RATES:
         put(folder, f"sgd/transformer-rate-{rate:g}/seed-1", 2.1 + transformer)
-    assert draw.sgd()[0].get_suptitle().replace("\n", " ") == f"SGD without momentum {title}"
+    assert wrong_rates.sgd()[0].get_suptitle().replace("\n", " ") == f"SGD without momentum {title}"
 
 
 def test_rates_are_drawn_above_the_tuned_one(folder):
     adam(folder)
     ran(folder, "moments-rates", {"0.25": 0.1, "0.5": 0.02, "2": 0.03, "4": 0.2})
     put(folder, "moments-rates/swiglu-beta2-0.95-times-4/seed-1", 4.5)
-    figure, found = draw.rates()
+    figure, found = wrong_rates.rates()
     assert found[0.95]["p-spin"] == pytest.approx({0.25: 0.1, 0.5: 0.02, 1: 0, 2: 0.03, 4: 0.2})
     assert found[0.999]["tanh-tanh"] == pytest.approx({0.25: 0.1, 1: 0, 4: 0.2})
     assert found[0.95]["swiglu"][4] == math.inf
@@ -228,8 +229,8 @@ def test_rates_are_drawn_above_the_tuned_one(folder):
     assert figure.get_suptitle() == "p-Spin is not seen to bear wrong rates any better"
     for beta2 in answers.BETAS:
         put(folder, f"moments-rates/transformer-beta2-{beta2:g}-times-4/seed-1", 2.4)
-    assert draw.rates()[0].get_suptitle() == "p-Spin tolerates a wider range of rates"
-    assert [row[-1] for row in draw.wrong_rates()[1:]] == ["**wider**"] * 3
+    assert wrong_rates.rates()[0].get_suptitle() == "p-Spin tolerates a wider range of rates"
+    assert [row[-1] for row in wrong_rates.wrong_rates()[1:]] == ["**wider**"] * 3
 
 
 def test_the_controls_fill_their_table(folder):

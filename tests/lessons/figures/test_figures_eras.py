@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pspin_lite.lessons.figures import eras
+from pspin_lite.lessons.figures import eras, fades, replays
 from pspin_lite.study import continual, networks, records
 from pspin_lite.study.claims import continual_learning
 from pspin_lite.study.intervals import Difference
@@ -103,21 +103,21 @@ def test_compared_has_an_interval_for_each():
 
 
 def test_the_online_loss_begins_after_the_warm_up():
-    steps, points = eras.online_course("p-spin")
+    steps, points = replays.online_course("p-spin")
     assert steps[0] > continual.WARM
     assert points.mean() == pytest.approx(records.mean(continual.followed("p-spin")), abs=0.02)
-    figure, shown = eras.online(MODELS, "title")
+    figure, shown = replays.online(MODELS, "title")
     assert shown["p-spin"] == pytest.approx(points.mean(0))
     assert len(shown["counts"]) == len(steps)
     assert figure.axes[0].lines[0].get_label() == "p-Spin, rate 0.0016"
 
 
 def test_replay_is_compared_with_reading_in_order():
-    figure, shown = eras.replayed(MODELS, "title")
+    figure, shown = replays.replayed(MODELS, "title")
     order = np.array(list(continual.cost_of_order("p-spin").values()))
     assert -shown["p-spin", "mixed"][:, 0] == pytest.approx(order[:, :-1].mean(1))
     assert -shown["p-spin", "mixed"][:, 1] == pytest.approx(order[:, -1])
-    changes = np.array(list(eras.replay_changes("p-spin").values()))
+    changes = np.array(list(replays.replay_changes("p-spin").values()))
     assert shown["p-spin", "replay"][:, 1] == pytest.approx(changes[:, -1])
     assert shown["counts", "mixed"] == pytest.approx(np.zeros((1, 2)))
     assert (shown["counts", "replay"] > 0.1).all()
@@ -142,7 +142,7 @@ def test_the_table_of_the_end_has_a_row_per_learner():
 
 
 def test_one_era_tells_what_each_network_has_forgotten():
-    figure, numbers = eras.one_era("1903", "time")
+    figure, numbers = fades.one_era("1903", "time")
     run = [continual.eras(one).forgotten()[5] for one in records.seeds("continual", "swiglu-time").values()]
     assert numbers["SwiGLU: forgotten"] == pytest.approx(np.mean(run))
     panel = figure.axes[0]
@@ -150,7 +150,7 @@ def test_one_era_tells_what_each_network_has_forgotten():
     assert panel.get_legend_handles_labels()[1] == ["p-Spin", "p-Spin, mixed", "the three others"]
     assert panel.get_title("left").endswith(f"p-Spin forgets {numbers['p-Spin: forgotten']:.2f} bits")
     assert min(line.get_xdata()[0] for line in panel.lines if len(line.get_xdata()) > 2) == eras.test_steps()[2]
-    mixed = eras.one_era("1903", "mixed")[0].axes[0]
+    mixed = fades.one_era("1903", "mixed")[0].axes[0]
     assert not mixed.texts
     assert "p-Spin, mixed" not in mixed.get_legend_handles_labels()[1]
 
@@ -163,23 +163,23 @@ def test_the_invented_example_adds_up():
 
 
 def test_the_readers_own_fading_is_drawn_if_there_is_one():
-    figure, shown = eras.my_fading(eras.counts(), None, 400)
+    figure, shown = fades.my_fading(eras.counts(), None, 400)
     assert list(shown) == ["no fading"]
     assert [text.get_text() for text in figure.axes[0].texts] == ["your curve comes here"]
-    figure, shown = eras.my_fading(eras.counts(), eras.counts("time", 400), 400)
+    figure, shown = fades.my_fading(eras.counts(), eras.counts("time", 400), 400)
     assert shown["mine"][-1] > shown["no fading"][-1] + 0.2
     assert not figure.axes[0].texts
     assert "forgotten by 0.21" in figure.get_suptitle()
 
 
 def test_counts_that_fade_follow_better_and_keep_less():
-    figure, numbers = eras.fade(800)
-    _, whole = eras.fade(0)
+    figure, numbers = fades.fade(800)
+    _, whole = fades.fade(0)
     assert numbers["2023 at the end"] < whole["2023 at the end"] - 0.1
     assert numbers["eleven older at the end"] > whole["eleven older at the end"]
     assert whole["forgotten"] < 0.01 < numbers["forgotten"]
     assert numbers["2023 at the end"] == pytest.approx(eras.counts("time", 800).bits[-1, -1])
-    assert [text for text, _ in eras.half_lives()][:2] == ["never", "3,200"]
+    assert [text for text, _ in fades.half_lives()][:2] == ["never", "3,200"]
     rings = [line for line in figure.axes[1].lines if line.get_markersize() == 10]
     assert [line.get_xdata()[0] for line in rings] == [3, 3], "where the slider stands"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pspin_lite as ps
-from pspin_lite.lessons.figures import parts
+from pspin_lite.lessons.figures import parts, products, stairs
 from pspin_lite.study import intervals, jobs, linear_share, networks, records
 from pspin_lite.study.claims import ledger
 from pspin_lite.study.questions import answers, page
@@ -24,7 +24,7 @@ def texts(figure):
 
 
 def test_products_are_those_of_the_table():
-    figure, shown = parts.products("title")
+    figure, shown = products.products("title")
     sigmoid, tanh = shown.values()
     place = {x: int(np.argmin(abs(np.linspace(-1, 1, 101) - x))) for x in (-0.5, 0, 0.5)}
     rows = [(sigmoid[place[g], place[0.5]], tanh[place[g], place[0.5]]) for g in place]
@@ -32,11 +32,11 @@ def test_products_are_those_of_the_table():
     assert np.array(rows) == pytest.approx(np.array(known), abs=0.01)
     assert np.round(known, 3).tolist() == [[0.174, -0.214], [0.231, 0.0], [0.288, 0.214]], "as the notebook says"
     assert len(figure.axes) == 2
-    assert [parts._signed(x) for x in (-0.2, 1e-17, 0.2)] == ["−0.2", "0", "+0.2"]
+    assert [products._signed(x) for x in (-0.2, 1e-17, 0.2)] == ["−0.2", "0", "+0.2"]
 
 
 def test_linear_shares_are_per_cents():
-    figure, shown = parts.linear_shares({"a": [1.0, 0.5], "b": [0, 0.25]}, (0.1, 1), "title")
+    figure, shown = products.linear_shares({"a": [1.0, 0.5], "b": [0, 0.25]}, (0.1, 1), "title")
     assert shown["a"].tolist() == [100, 50]
     assert figure.axes[0].lines[1].get_ydata().tolist() == [0, 25]
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0.1", "1"]
@@ -45,7 +45,7 @@ def test_linear_shares_are_per_cents():
 def test_loudness_is_that_of_the_page():
     """docs/second_study.md has the same numbers, rounded."""
     runs = parts.living("p-spin")
-    figure, shown = parts.loudness({"p-Spin": runs, "again": runs}, "title")
+    figure, shown = products.loudness({"p-Spin": runs, "again": runs}, "title")
     row = next(line for line in page.branches().splitlines() if line.startswith("| `p-spin`, bytes"))
     for kind in ("mlp", "mixer"):
         assert f"{shown['p-Spin'][kind][0]:.3g} → {shown['p-Spin'][kind][-1]:.3g}" in row
@@ -75,7 +75,7 @@ def test_ends_mark_the_networks_with_a_swiglu():
 
 def test_nonlinearities_say_what_has_not_been_run():
     runs = {"σ": {"ternary": {1: 2.0, 2: 2.2}, "full precision": {}}, "tanh": {"full precision": {1: 1.9}}}
-    figure, shown = parts.nonlinearities(runs, {"no MLP": {1: 2.0, 2: 2.1}, "Transformer": {1: 1.8}}, "title")
+    figure, shown = products.nonlinearities(runs, {"no MLP": {1: 2.0, 2: 2.1}, "Transformer": {1: 1.8}}, "title")
     assert shown["σ"]["ternary"].tolist() == [2.0, 2.2]
     assert shown["tanh"]["ternary"].size == 0
     waiting = [text for text in texts(figure) if "not finished" in text]
@@ -87,20 +87,20 @@ def test_nonlinearities_say_what_has_not_been_run():
 def test_answers_with_and_without_their_runs():
     rows = {"done": answer(), "waits": answer(missing=("x",) * 3)}
     rows["waits"].verdict = "not run yet"
-    assert parts.table(rows).splitlines()[2:] == [
+    assert stairs.table(rows).splitlines()[2:] == [
         "| done | +0.060 ± 0.010 | +0.030 ± 0.010 | costs |",
         "| waits |  |  | not run yet: 3 of 6 runs |",
     ]
 
 
 def test_a_stair_says_how_far_each_change_goes():
-    figure, shown = parts.stair({"a": {1: 2.0, 2: 2.2}, "b": {1: 1.9}, "c": {1: 1.95}}, "title")
+    figure, shown = stairs.stair({"a": {1: 2.0, 2: 2.2}, "b": {1: 1.9}, "c": {1: 1.95}}, "title")
     assert shown["a"].tolist() == [2.0, 2.2]
     assert texts(figure) == ["−0.200", "+0.050"], "of the means"
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
     low, high = figure.axes[0].get_xlim()
     assert low < 1.9 < 2.2 < high
-    pale, again = parts.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, rounded=["a"])
+    pale, again = stairs.stair({"a": {1: 2.0}, "b": {1: 1.9}}, "title", {"b": {1: 2.3, 2: 2.4}}, rounded=["a"])
     assert list(again) == ["a", "b"]
     assert [text.get_text() for text in pale.legends[0].get_texts()] == ["ternary", "full precision"]
     look = {tuple(line.get_xdata()): line.get_marker() for line in pale.axes[0].lines if len(line.get_xdata())}
@@ -142,7 +142,7 @@ def test_short_runs_are_compared_at_the_same_rate_and_scale():
 
 def test_what_is_held_equal_is_equal():
     five = networks.arm("steps-bytes", "k5").cfg
-    members = {name: [networks.arm(*at).cfg for at in of.values()] for name, of in parts.HELD_EQUAL.items()}
+    members = {name: [networks.arm(*at).cfg for at in of.values()] for name, of in stairs.HELD_EQUAL.items()}
     sizes = [sum(p.numel() for p in ps.build(cfg).parameters()) for cfg in (five, *members["equal parameters"])]
     assert max(sizes) < 1.01 * min(sizes)
     [wide], [narrow] = members["equal arithmetic"], members["equal width"]
@@ -154,7 +154,7 @@ def test_what_is_held_equal_is_equal():
 
 def test_what_is_held_equal_is_drawn_as_far_as_it_has_run():
     runs = {"a": {"no steps": {1: 1.9, 2: 2.0}, "five steps": {1: 2.0, 2: 2.1}, "one": {}}, "b": {"no steps": {}}}
-    figure, shown = parts.held_equal(runs, "title")
+    figure, shown = stairs.held_equal(runs, "title")
     assert {key: values.tolist() for key, values in shown.items()} == {
         ("a", "no steps"): [1.9, 2.0],
         ("a", "five steps"): [2.0, 2.1],
@@ -164,23 +164,23 @@ def test_what_is_held_equal_is_drawn_as_far_as_it_has_run():
     assert texts(figure) == ["−0.100"]
     [line] = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert line.get_xdata()[0] == pytest.approx(2.05)
-    figure, _ = parts.held_equal(runs | {"b": {"no steps": {1: 2.3}}}, "title")
+    figure, _ = stairs.held_equal(runs | {"b": {"no steps": {1: 2.3}}}, "title")
     assert texts(figure) == ["−0.100", "+0.250"]
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
     assert [line.get_xdata().tolist() for line in hollow] == [[2.3]], "one seed"
-    assert texts(parts.held_equal({"a": {"no steps": {1: 1.9}}}, "title")[0]) == []
+    assert texts(stairs.held_equal({"a": {"no steps": {1: 1.9}}}, "title")[0]) == []
 
 
 def test_what_is_held_equal_can_be_drawn_from_the_records():
-    runs = {name: {label: records.bits(*at) for label, at in of.items()} for name, of in parts.HELD_EQUAL.items()}
-    _, shown = parts.held_equal(runs, "title")
+    runs = {name: {label: records.bits(*at) for label, at in of.items()} for name, of in stairs.HELD_EQUAL.items()}
+    _, shown = stairs.held_equal(runs, "title")
     row = {row.key: row for row in answers.answers("steps")}["equal-parameters bytes 1"]
     five, none = (shown["equal parameters", label].mean() for label in ("five steps", "no steps, twice as wide"))
     assert five - none == pytest.approx(row.values[0][0].mean)
 
 
 def test_settling_shows_the_worst_layer_at_every_time():
-    figure, shown = parts.settling({"a": ("bytes-1", "p-spin"), "b": ("steps-bytes", "k5")}, "title")
+    figure, shown = stairs.settling({"a": ("bytes-1", "p-spin"), "b": ("steps-bytes", "k5")}, "title")
     for label, network in (("a", ("bytes-1", "p-spin")), ("b", ("steps-bytes", "k5"))):
         for what in ("radius", "gradient_error"):
             known = [records.layers(run, what).max(1) for run in records.seeds(*network).values()]
@@ -224,10 +224,10 @@ def test_what_a_linear_map_explains_is_that_of_the_record():
 
 def test_keys_and_names_are_those_of_the_study():
     keys = {row.key for section in ("living", "steps") for row in answers.answers(section)}
-    assert {*parts.STEPS, "earns bytes", "wakes bytes", "squashing bytes"} <= keys
+    assert {*stairs.STEPS, "earns bytes", "wakes bytes", "squashing bytes"} <= keys
     assert {"rounding bytes 1", "rounding bytes 2", "sigmoid bytes"} <= keys
-    assert {*parts.PALE_STAIR} <= {*parts.STAIR}
-    for network in (*parts.STAIR.values(), *parts.PALE_STAIR.values()):
+    assert {*stairs.PALE_STAIR} <= {*stairs.STAIR}
+    for network in (*stairs.STAIR.values(), *stairs.PALE_STAIR.values()):
         assert len(records.bits(*network)) == 3
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pspin_lite.lessons.exercises.nb11 import overtaken
-from pspin_lite.lessons.figures import race, study
+from pspin_lite.lessons.figures import race, recipes, study
 from pspin_lite.study import records
 from pspin_lite.study.claims import comparisons, ledger
 
@@ -23,9 +23,9 @@ def test_cooling_begins_where_the_schedule_says():
 
 
 def test_batch_sizes_share_the_colour_of_their_network():
-    every = race.recipes("subwords")
+    every = recipes.recipes("subwords")
     given = {name: every[name] for name in ("p-spin, batch 1", "p-spin, batch 64")}
-    figure, numbers = race.curves(given, "sequences")
+    figure, numbers = recipes.curves(given, "sequences")
     [panel] = figure.axes
     small, large = panel.lines[:2]
     assert small.get_color() == large.get_color() == study.OF_ARMS["p-spin"]["color"]
@@ -35,13 +35,13 @@ def test_batch_sizes_share_the_colour_of_their_network():
     assert [text.get_text() for text in panel.texts] == ["p-Spin, batch 1", "p-Spin, batch 64"]
     assert panel.get_legend() is None
     assert list(numbers) == ["sequences so far", "p-Spin, batch 1", "p-Spin, batch 64"]
-    place, bits = race.level(given, "sequences", "held-out")
+    place, bits = recipes.level(given, "sequences", "held-out")
     assert place == race.cooling(given["p-spin, batch 1"][0], "sequences")
     assert list(dashed.get_xdata()) == [place, place], "where the numbers are taken"
     assert numbers["p-Spin, batch 1"] == f"{bits['p-spin, batch 1']:.2f}"
     assert panel.get_title("left") == "At equal sequences: p-Spin, batch 1 leads"
     small = {name: one for name, one in every.items() if name.endswith("batch 1")}
-    titles = [race.curves(some, "sequences")[0].axes[0].get_title("left") for some in (small, every)]
+    titles = [recipes.curves(some, "sequences")[0].axes[0].get_title("left") for some in (small, every)]
     assert titles == ["At equal sequences: hardly apart", "At equal sequences: batch 1 leads, with either network"]
     assert panel.get_ylabel() == "bits per byte (4,096 tokens)"
 
@@ -117,16 +117,16 @@ def test_an_empty_square_shows_what_the_paper_has():
 
 
 def test_an_explorer_compares_recipes():
-    draw = race.compared("subwords")
-    for axis in race.EQUAL:
+    draw = recipes.compared("subwords")
+    for axis in recipes.EQUAL:
         figure, numbers = draw(axis)
         names = ["p-Spin, batch 1", "Transformer, batch 1", "p-Spin, batch 64", "Transformer, batch 64"]
         assert list(numbers)[1:] == names
         assert {text.get_text() for text in figure.axes[0].texts} == set(names)
-        _, bits = race.level(race.recipes("subwords"), axis, "held-out")
+        _, bits = recipes.level(recipes.recipes("subwords"), axis, "held-out")
         assert list(numbers.values())[1:] == [f"{one:.2f}" for one in bits.values()]
     for name in race.BOTH:  # how many times as long, as the text tells
-        small, large = (race.recipes("subwords")[f"{name}, batch {batch}"] for batch in (1, 64))
+        small, large = (recipes.recipes("subwords")[f"{name}, batch {batch}"] for batch in (1, 64))
         start = race.cooling(small[0], "seconds")
         level = race.after(small, start, "seconds")
         assert race.after(large, 2.0 * start, "seconds") > level > race.after(large, 2.2 * start, "seconds")
@@ -176,7 +176,7 @@ def test_the_rate_is_worth_most_where_steps_are_few_and_p_spin_leads_from_a_rate
 
 def test_a_referee_sets_either_rate():
     diagonal = ("subwords-1", "p-spin"), ("subwords-64", "transformer")
-    draw, rates = race.referee(diagonal), list(records.rates(*diagonal[0]))
+    draw, rates = recipes.referee(diagonal), list(records.rates(*diagonal[0]))
     gaps = {}
     for ours in rates:
         for theirs in rates:

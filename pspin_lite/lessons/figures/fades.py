@@ -1,0 +1,118 @@
+"""Figures of notebook 14: counts that fade, and one speech as training goes on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...study import continual
+from .. import fading
+from .eras import COUNTS, NAMES, OF_LEGEND, OTHERS, counts, losses, test_steps, titled, year_axis
+from .style import BLUE, GREY, ORANGE, styled
+
+HALF_LIVES = (3200, 1600, 800, 400, 200, 100)
+FIRST = 2  # tests left out of the widget: they would flatten all that comes later
+
+
+@styled
+def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
+    """For an Explorer: p-Spin's loss on one speech over training, a dot at the lowest, dashed the same on mixed text;
+    behind it, in grey, the other networks. From the third test on; numbers are of all tests."""
+    figure, numbers = Figure(figsize=(7.6, 3.8), layout="constrained"), {}
+    panel, at, steps = figure.subplots(), continual.passed()[year], test_steps()
+    row = list(continual.passed()).index(year)
+    for model in continual.models():
+        bits, first = losses(model, order)[:, row], model == "p-spin"
+        mean = bits.mean(0)
+        numbers[f"{NAMES[model]}: forgotten"] = float((bits[:, -1] - bits.min(1)).mean())
+        how = dict(color=BLUE, linewidth=2.6, zorder=3) if first else dict(color=OTHERS, linewidth=1.2)
+        label = NAMES[model] if first else "the three others"
+        panel.plot(steps[FIRST:], mean[FIRST:], **how, label=label if model in OF_LEGEND else None)
+        if first:
+            lowest = max(FIRST, mean.argmin())
+            panel.plot(steps[lowest], mean[lowest], "o", color=BLUE, ms=8)
+            if order != "mixed":
+                mixed = losses(model, "mixed")[:, row].mean(0)
+                panel.plot(
+                    steps[FIRST:], mixed[FIRST:], color=BLUE, linestyle="--", linewidth=1.4, label="p-Spin, mixed"
+                )
+    lost = numbers[f"{NAMES['p-spin']}: forgotten"]
+    way = {"time": "read in order", "mixed": "on mixed text", "replay": "with replay"}[order]
+    panel.set_title(f"Speech of {year}, {way}: p-Spin forgets {lost:.2f} bits", loc="left", fontsize=11)
+    if order == "mixed":
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+    else:
+        reached = at * steps[-1]
+        if reached >= steps[FIRST]:
+            panel.axvline(reached, color=GREY, linestyle=":", linewidth=1.4)
+            low, high = panel.get_ylim()
+            panel.text(reached, low + 0.02 * (high - low), "its year ", color=GREY, fontsize=9.5, ha="right")
+        year_axis(panel, steps[-1], ("1883", "1923", "1963", "2003"))
+    xlabel = "training steps" if order == "mixed" else "speeches being read"
+    panel.set(xlabel=xlabel, ylabel="loss, bits per byte")
+    panel.legend()
+    return figure, numbers
+
+
+@styled
+def my_fading(whole: fading.Course, mine: fading.Course | None, half_life: int) -> tuple[Figure, dict[str, np.ndarray]]:
+    """The loss of counts on the first speech in training, without fading and with the reader's own, if there is one."""
+    figure = Figure(figsize=(5.2, 3.3), layout="constrained")
+    panel, shown = figure.subplots(), {"no fading": whole.bits[0]}
+    panel.plot(whole.steps, whole.bits[0], **COUNTS, label="no fading")
+    title = "Without fading, counts keep 1803"
+    if mine is not None:
+        shown["mine"] = mine.bits[0]
+        panel.plot(mine.steps, mine.bits[0], color=ORANGE, linewidth=2.2, label=f"your fading, half-life {half_life}")
+        lost = mine.bits[0, -1] - mine.bits[0].min()
+        title = f"Your fading: 1803 is forgotten by {lost:.2f}"
+    else:
+        panel.text(whole.steps[-1], 2.1, "your curve comes here", color=ORANGE, ha="right", weight="bold")
+    panel.set_ylim(1.65, 2.5)
+    year_axis(panel, whole.steps[-1])
+    titled(figure, panel, title, "speeches being read, in order", "loss on 1803, bits per byte")
+    return figure, shown
+
+
+def half_lives() -> list[tuple[str, int]]:
+    """For a slider: what it says, and the half-life; 0 for counts that do not fade."""
+    return [("never", 0), *((f"{one:,}", one) for one in HALF_LIVES)]
+
+
+@styled
+def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
+    """For an Explorer: the loss of counts with that half-life (in sequences; 0: they do not fade) on two speeches
+    over training, and at the end, on old text and new, for every half-life."""
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    years, whole = list(continual.passed()), counts()
+    course = counts("time", half_life or math.inf)
+    for year in ("1803", "2023"):
+        row, colour = years.index(year), ORANGE if year == "2023" else BLUE
+        left.plot(whole.steps[FIRST:], whole.bits[row, FIRST:], color=colour, linestyle="--", linewidth=1)
+        left.plot(course.steps[FIRST:], course.bits[row, FIRST:], color=colour, linewidth=1.8, label=year)
+    left.plot([], [], color=GREY, linestyle="--", linewidth=1, label="no fading")
+    left.set(xlabel="speeches being read", ylabel="loss, bits per byte", title="during training", ylim=(1.6, 3.7))
+    year_axis(left, whole.steps[-1], ("1883", "1923", "1963", "2003"))
+    left.legend()
+    values = [value for _, value in half_lives()]
+    chosen = values.index(half_life)
+    ends = np.array([_both(counts("time", value or math.inf)) for value in values])
+    for column, (what, colour) in enumerate((("2023", ORANGE), ("eleven older", BLUE))):
+        right.plot(range(len(values)), ends[:, column], color=colour, marker="o", ms=4, linewidth=1.8, label=what)
+        right.plot(chosen, ends[chosen, column], "o", color=colour, ms=10)
+    right.set(xlabel="half-life of a count, sequences", title="at the end", ylim=(1.8, 2.6))
+    right.set_xticks(range(len(values)), [text for text, _ in half_lives()], fontsize=9)
+    right.legend()
+    lost = (course.bits[:, -1] - course.bits.min(1))[: -continual.LAST].mean()
+    online_loss = course.online[continual.WARM :].mean()
+    names = ("2023 at the end", "eleven older at the end", "forgotten", "online loss")
+    return figure, dict(zip(names, map(float, (*ends[chosen], lost, online_loss)), strict=True))
+
+
+def _both(course: fading.Course) -> tuple[float, float]:
+    """Loss at the end on the last speech, and on those before it."""
+    end = course.bits[:, -1]
+    return float(end[-continual.LAST :].mean()), float(end[: -continual.LAST].mean())

@@ -141,6 +141,7 @@ def held_equal(
         y += 1.15
     if base is not None:
         panel.axvline(base, color=GREY, linestyle="--", linewidth=1.2, zorder=1)
+        panel.text(high + 0.6 * room, 0, f"minus\n{reference}", va="center", fontsize=9, color=GREY)
     panel.set_yticks(list(ticks), list(ticks.values()))
     for tick, label in zip(panel.yaxis.get_major_ticks(), panel.get_yticklabels(), strict=True):
         if label.get_text() in present:

@@ -161,11 +161,11 @@ def test_what_is_held_equal_is_drawn_as_far_as_it_has_run():
     }
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == ["a", "no steps", "five steps"], "neither networks nor groups without runs"
-    assert texts(figure) == ["−0.100"]
+    assert texts(figure) == ["−0.100", "minus\nfive steps"]
     [line] = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert line.get_xdata()[0] == pytest.approx(2.05)
     figure, _ = stairs.held_equal(runs | {"b": {"no steps": {1: 2.3}}}, "title")
-    assert texts(figure) == ["−0.100", "+0.250"]
+    assert texts(figure) == ["−0.100", "+0.250", "minus\nfive steps"]
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
     assert [line.get_xdata().tolist() for line in hollow] == [[2.3]], "one seed"
     assert texts(stairs.held_equal({"a": {"no steps": {1: 1.9}}}, "title")[0]) == []

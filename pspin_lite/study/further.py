@@ -3,6 +3,7 @@
 ladder-    one repair at a time, in short runs
 stack-     the repairs together, and what lies outside the attractor given to the controls, in full runs
 data-      batch size against amount of text: 8,000 or 64,000 sequences at batch size 64, and 64,000 at batch size 1
+rate-      the paper's diagonal at the paper's learning rate
 gains-     one kind of matrix at a time starts at half, twice or four times its tuned scale
 noise-     noise, tail and harm of each part of the network
 moments-   Adam's second moment at batch sizes 8 and 64, and with two controls
@@ -113,6 +114,8 @@ def _data() -> dict[str, tuple[Arm, ...]]:
         "data-64-subwords": (*made(64, SEEDS, **few), *made(64, (1,), 2.0, **few)),
         "data-64-subwords-long": made(64, (1,), steps=1000, warmup=62, cooldown=125),
         "data-1-subwords-long": made(1, (1,), steps=64_000, warmup=4000, cooldown=8000),
+        "rate-1-subwords": made(1, (1,), 0.25)[:1],
+        "rate-64-subwords": made(64, (1,), 0.25, steps=1000, warmup=100, cooldown=500)[1:],
     }
 
 

@@ -172,7 +172,7 @@ def test_a_page_on_a_phone_and_in_the_dark(visit, name):
     assert page.locator("mjx-merror").count() == 0
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     beyond = "[...document.querySelectorAll('div.math')].map(one => one.scrollWidth - one.clientWidth)"
-    assert max(page.evaluate(beyond), default=0) <= 60, "break the equation: it has to be scrolled"
+    assert max(page.evaluate(beyond), default=0) <= 8, "break the equation: it has to be scrolled"
     page.close()
 
 

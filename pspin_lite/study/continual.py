@@ -46,11 +46,11 @@ def eras(record: dict) -> Eras:
     return Eras(years, curves[0][0], np.stack([bits for _, bits in curves]))
 
 
-def online(record: dict, start: int = WARM) -> float:
-    """From step `start` on. What is replayed is not new and does not count. Bytes only: a nat a token is a nat a
-    byte."""
+def online(record: dict, start: int = WARM, end: int | None = None) -> float:
+    """From step `start` up to `end`. What is replayed is not new and does not count. Bytes only: a nat a token is a
+    nat a byte."""
     replays = str(record["data"]["train"]["order"]).startswith("replay")
-    return float(np.mean(record["loss"][start :: 2 if replays else 1]) / math.log(2))
+    return float(np.mean(record["loss"][start : end : 2 if replays else 1]) / math.log(2))
 
 
 @cache
@@ -82,9 +82,9 @@ def cost_of_order(model: str, group: str = GROUP) -> dict[int, np.ndarray]:
     }
 
 
-def followed(model: str, order: str = "time") -> dict[int, float]:
+def followed(model: str, order: str = "time", group: str = GROUP, **steps: int) -> dict[int, float]:
     """Online bits per byte, by seed."""
-    return {seed: online(record) for seed, record in records.seeds(GROUP, f"{model}-{order}").items()}
+    return {seed: online(record, **steps) for seed, record in records.seeds(group, f"{model}-{order}").items()}
 
 
 def lost_to_order(model: str, group: str = GROUP) -> dict[int, float]:

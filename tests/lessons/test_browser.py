@@ -28,8 +28,8 @@ from nbformat.v4 import new_code_cell
 import pspin_lite as ps
 from pspin_lite.lessons import explore_adam, explore_model, widgets
 from pspin_lite.lessons import explore_attractor as explore
+from pspin_lite.lessons.figures import catching_up, study
 from pspin_lite.lessons.figures import eras as draw
-from pspin_lite.lessons.figures import race, study
 from pspin_lite.study import continual, records
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -41,7 +41,9 @@ from pspin_lite.lessons.widgets import Explorer
 by_order, levels = {"held-out": [4.4, 3.4, 2.7, 2.1, 1.7, 1.6, 1.6, 1.7]}, {"held-out": {"the network": 1.76}}
 write_by_counts = lambda order: (f"a text of order {order}", 0.5)""",
     "12_what_does_the_work": "from pspin_lite.lessons.figures import study as draw",
-    "11_subword_run": "from pspin_lite.lessons.figures import race, recipes",
+    "11_subword_run": """from ipywidgets import Dropdown, SelectionSlider
+from pspin_lite.lessons.figures.catching_up import PAIRS, UNITS, catching_up
+from pspin_lite.lessons.widgets import Explorer""",
     "13_batch_size_one": """from ipywidgets import SelectionSlider
 from pspin_lite.lessons import explore_adam
 from pspin_lite.lessons.widgets import Explorer""",
@@ -53,7 +55,7 @@ from pspin_lite.study import continual""",
 CLASSES = {
     "10_byte_run": "counting",
     "12_what_does_the_work": "arms",
-    "11_subword_run": "recipes",
+    "11_subword_run": "catching-up",
     "13_batch_size_one": "forgetful-adam",
     "14_continual_learning": "era",
 }
@@ -163,7 +165,7 @@ def page(lab):
         page.wait_for_selector(".attractor-model [data-name='it writes']")
         page.wait_for_selector(".counting [data-name='counts write']")
         page.wait_for_selector(".arms [data-name='p-spin, end']")
-        page.wait_for_selector(".recipes [data-name='p-Spin, batch 1']")
+        page.wait_for_selector(".catching-up [data-name='times the text']")
         page.wait_for_selector(".forgetful-adam [data-name='w settles at']")
         page.wait_for_selector(".era [data-name='p-Spin: forgotten']")
         yield page
@@ -297,26 +299,16 @@ def arms(page) -> None:
     expect_numbers(box, ends("recent"))
 
 
-def recipes(page) -> None:
-    """Of notebook 11: two networks at two batch sizes, over any axis."""
-    box = page.locator(".recipes")
-
-    def shown(unit: str) -> dict[str, str]:
-        """Of p-Spin, where its run at batch size 1 or the Transformer's begins to cool down."""
-        runs = {n: list(records.seeds(f"subwords-{n}", "p-spin").values()) for n in (1, 64)}
-        other = list(records.seeds("subwords-1", "transformer").values())
-        place = min(race.cooling(one[0], unit) for one in (runs[1], other))
-        return {f"p-Spin, batch {n}": f"{race.after(one, place, unit):.2f}" for n, one in runs.items()}
-
-    expect_numbers(box, shown("seconds"))
-    [axis] = box.get_by_role("combobox").all()
-    axis.select_option("sequences")
-    expect_numbers(box, {"sequences so far": "7,000"} | shown("sequences"))
-    before = box.locator("svg").inner_html()
-    axis.select_option("arithmetic")
-    page.wait_for_function("before => document.querySelector('.recipes svg').innerHTML !== before", arg=before)
-    page.wait_for_function("() => !document.querySelector('.recipes [data-name=\"sequences so far\"]')")
-    expect_numbers(box, shown("flops"))
+def catching(page) -> None:
+    """Of notebook 11: how much text or time batch size 64 takes to get as far."""
+    box, draw = page.locator(".catching-up"), catching_up.catching_up("subwords")
+    who, axis = box.get_by_role("combobox").all()
+    expect_numbers(box, draw("Transformer", 7000, "text")[1])
+    who.select_option("The diagonal")
+    axis.select_option("time")
+    slider = box.get_by_role("slider")
+    slider.press("ArrowRight")
+    expect_numbers(box, draw("The diagonal", 8000, "time")[1])
 
 
 def forgetful_adam(page) -> None:
@@ -357,7 +349,7 @@ def test_numbers_follow_the_keyboard(page):
     the_whole_model(page)
     counting(page)
     arms(page)
-    recipes(page)
+    catching(page)
     forgetful_adam(page)
     eras(page)
     assert page.evaluate("() => window.kernelErrors") == []

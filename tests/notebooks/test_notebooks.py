@@ -265,12 +265,11 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("10", 5): {"0.1445", "0.3223", "2.12"},
     ("10", 7): {"0.05"},
     ("11", 1): {"0.0008", "0.0032", "1.1", "4.8004", "4.8025"},
-    ("11", 2): {"1.62"},  # what counts reach in notebook 10
-    ("11", 3): {"0.05"},
-    ("11", 4): {"2.1"},  # of its widget (tests/lessons/figures/test_figures_race.py)
-    ("11", 5): {"64", "2.8", "31"},  # the batch size; of its widget (tests/lessons/figures/test_valley.py)
-    ("11", 6): {"0.0004", "0.0064", "0.417", "0.136", "0.042"},  # rates; of its widget
-    ("11", 8): {"0.004", "0.02", "0.026", "0.127"},  # of the appendices: a margin, exercise 11.3
+    ("11", 2): {"0.003", "0.129"},  # exercise 11.1
+    ("11", 3): {"0.05", "3.1", "3.2", "3.5", "3.9", "9.9"},  # of its widget (tests/lessons/figures/test_catching_up.py)
+    ("11", 4): {"64", "2.8", "31"},  # the batch size; of its widget (tests/lessons/figures/test_valley.py)
+    ("11", 5): {"0.0004", "0.0032", "0.0064", "0.417", "0.136", "0.042"},  # rates; of its widget
+    ("11", 7): {"0.004", "0.02", "0.026", "0.127"},  # of the appendices: a margin, exercise 11.3
     ("12", 0): {"0.016", "0.023", "1.76", "1.8", "2.0"},  # and of notebook 11
     ("12", 1): {"0.02", "95"},  # criteria
     ("12", 2): {"1.1"},  # million parameters
@@ -289,9 +288,10 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
 }
 SOURCES: dict[tuple[str, int], list[str | int]] = {  # of numbers that a section takes from elsewhere: claims of the
     # ledger, and other sections
-    ("11", 4): [3],
-    ("11", 5): [3],
-    ("11", 7): [3],
+    ("11", 1): ["eight-times"],
+    ("11", 2): ["control", "control-64", "large-batch", "eight-times"],
+    ("11", 5): ["eight-times"],
+    ("11", 6): ["control-bytes", "control-64-bytes", 3],
     ("12", 5): [2, 4],
     ("12", 6): [5],
     ("13", 6): [3, 5],

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 from . import Exercise, expect
 
 
-def overtaken(sequences: list[float], losses: list[float], target: float) -> float:
-    """The first stretch that ends at the target or below it, and within it a straight line over log sequences."""
-    for i, loss in enumerate(losses):
-        if loss <= target:
-            if i == 0:
-                return sequences[0]
-            share = (losses[i - 1] - target) / (losses[i - 1] - loss)
-            return sequences[i - 1] * (sequences[i] / sequences[i - 1]) ** share
-    return math.inf
+def split(ours_1: float, ours_64: float, theirs_1: float, theirs_64: float) -> tuple[float, float]:
+    """Opposite sides of the square, averaged: what another network gains, and what another recipe does."""
+    return (ours_1 - theirs_1 + ours_64 - theirs_64) / 2, (ours_1 - ours_64 + theirs_1 - theirs_64) / 2
 
 
-def grade_overtaken(answer) -> None:
-    expect("on a point", answer([100, 200, 400], [3.0, 2.0, 1.0], 2.0), 200, 1e-4)
-    expect("half-way in loss: the geometric mean", answer([100, 10_000], [3.0, 1.0], 2.0), 1000, 1e-4)
-    expect("a quarter of the way", answer([16, 256, 512], [2.0, 1.0, 0.5], 1.75), 32, 1e-4)
-    assert answer([100, 200], [3.0, 2.0], 1.0) == math.inf, "a curve that never gets there: expected math.inf"
-    expect("there from the first point on", answer([100, 200], [3.0, 2.0], 3.5), 100, 1e-4)
-    expect("the first time, though the curve rises again", answer([1, 4, 16, 64], [3.0, 1.0, 3.0, 1.0], 2.0), 2, 1e-4)
+def grade_split(answer) -> None:
+    def judged(what: str, corners: tuple[float, ...], network: float, recipe: float) -> None:
+        said = answer(*corners)
+        assert isinstance(said, tuple), f"expected a pair (network, recipe), got {said!r}"
+        expect(f"{what}: the network's gain", said[0], network, 1e-6)
+        expect(f"{what}: the recipe's gain", said[1], recipe, 1e-6)
+
+    judged("the network alone matters", (2.0, 2.0, 1.5, 1.5), 0.5, 0.0)
+    judged("the recipe alone matters", (2.0, 1.75, 2.0, 1.75), 0.0, 0.25)
+    judged("each gains more with one of the other", (4.0, 3.0, 3.5, 1.0), 1.25, 1.75)
 
 
 def best_gap(ours: dict[float, float], theirs: dict[float, float]) -> tuple[float, bool]:
@@ -72,10 +67,10 @@ def grade_verdict(answer) -> None:
 
 EXERCISES = {
     "11.1": Exercise(
-        grade_overtaken,
-        overtaken,
-        "Find the first loss at or below the target. The share of the way from the loss before it, as a power of the "
-        "ratio of the two sequences, says how far to go.",
+        grade_split,
+        split,
+        "Another network is a vertical side of the square, p-Spin minus Transformer: average both. Another recipe is a "
+        "horizontal side, batch 1 minus batch 64: average both.",
     ),
     "11.3": Exercise(
         grade_best_gap,

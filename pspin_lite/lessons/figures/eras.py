@@ -256,8 +256,21 @@ def forgotten_so_far(bits: np.ndarray) -> np.ndarray:
     return lost[..., : -continual.LAST, :].reshape(-1, bits.shape[-1]).mean(0)
 
 
-def equal_rates() -> list[list[str]]:
-    """A table: what the order costs p-Spin and the Transformer at equal rates, where the runs are there."""
+def at_equal_rates() -> list[list[str]]:
+    """A table: the online loss of p-Spin and the Transformer with bytes, after the warm-up and during it."""
+    rows = [["both at", "p-Spin", "Transformer", "difference", "difference during warm-up"]]
+    warm = dict(start=0, end=continual.WARM)
+    for about, *pair in answers("order")[0].question.differences[:2]:
+        ends = [one.split("/")[::-1] for one in pair]
+        after = [records.mean(continual.followed(name, group=group)) for name, group in ends]
+        during = [records.mean(continual.followed(name, group=group, **warm)) for name, group in ends]
+        gaps = [f"{one - other:+.3f}" for one, other in (after, during)]
+        rows.append([about.removeprefix("bytes, both at "), *(f"{x:.3f}" for x in after), *gaps])
+    return rows
+
+
+def order_at_equal_rates() -> list[list[str]]:
+    """A table: what the order costs p-Spin and the Transformer."""
     rows = [["text and rate", "p-Spin", "Transformer", "p-Spin minus Transformer", "p-Spin's cost is"]]
     for row, (about, *pair) in zip(answers("order"), answers("order")[0].question.differences, strict=True):
         means, gap = ["", ""], ""
@@ -270,11 +283,11 @@ def equal_rates() -> list[list[str]]:
 
 
 def settings() -> list[list[str]]:
-    """A table of the networks: size, learning rate, and the scale of the initial weights."""
-    rows = [["network", "layers", "parameters", "learning rate", "initial weights"]]
+    """A table of the networks: size and learning rate."""
+    rows = [["network", "layers", "parameters", "learning rate"]]
     for model in continual.models():
         run = records.seeds(continual.GROUP, f"{model}-time")[networks.SEEDS[0]]
         cfg = run["config"]["model"]
         size = f"{run['summary']['parameters']:,}"
-        rows.append([NAMES[model], f"{cfg['layers']}", size, f"{cfg['lr']:g}", f"times {cfg['gain']:g}"])
+        rows.append([NAMES[model], f"{cfg['layers']}", size, f"{cfg['lr']:g}"])
     return rows

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ...study import continual
 from .. import fading
-from .eras import COUNTS, NAMES, OF_LEGEND, OTHERS, counts, losses, test_steps, titled, year_axis
+from .eras import NAMES, OF_LEGEND, OTHERS, counts, losses, test_steps, year_axis
 from .style import BLUE, GREY, ORANGE, styled
 
 HALF_LIVES = (3200, 1600, 800, 400, 200, 100)
@@ -19,10 +19,18 @@ FIRST = 2  # tests left out of the widget: they would flatten all that comes lat
 @styled
 def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
     """For an Explorer: p-Spin's loss on one speech over training, a dot at the lowest, dashed the same on mixed text;
-    behind it, in grey, the other networks. From the third test on; numbers are of all tests."""
+    behind it, in grey, the other networks. From the third test on; numbers are of all tests. On the right, what p-Spin
+    forgets of each speech."""
     figure, numbers = Figure(figsize=(7.6, 3.8), layout="constrained"), {}
-    panel, at, steps = figure.subplots(), continual.passed()[year], test_steps()
-    row = list(continual.passed()).index(year)
+    panel, right = figure.subplots(1, 2, width_ratios=(5, 3))
+    years, at, steps = list(continual.passed()), continual.passed()[year], test_steps()
+    row = years.index(year)
+    every = losses("p-spin", order)
+    every = (every[:, :, -1] - every.min(2)).mean(0)
+    right.plot(range(len(years)), every, color=BLUE, marker="o", ms=4, linewidth=1)
+    right.plot([row], [every[row]], "o", color=BLUE, ms=10)
+    right.set_xticks(range(0, len(years), 3), years[::3])
+    right.set(xlabel="speech of", title="p-Spin: forgotten", ylim=(-0.02, 0.3))
     for model in continual.models():
         bits, first = losses(model, order)[:, row], model == "p-spin"
         mean = bits.mean(0)
@@ -40,7 +48,7 @@ def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
                 )
     lost = numbers[f"{NAMES['p-spin']}: forgotten"]
     way = {"time": "read in order", "mixed": "on mixed text", "replay": "with replay"}[order]
-    panel.set_title(f"Speech of {year}, {way}: p-Spin forgets {lost:.2f} bits", loc="left", fontsize=11)
+    panel.set_title(f"Speech of {year}, {way}: {lost:.2f} forgotten", loc="left", fontsize=11)
     if order == "mixed":
         panel.xaxis.set_major_formatter("{x:,.0f}")
     else:
@@ -54,26 +62,6 @@ def one_era(year: str, order: str) -> tuple[Figure, dict[str, float]]:
     panel.set(xlabel=xlabel, ylabel="loss, bits per byte")
     panel.legend()
     return figure, numbers
-
-
-@styled
-def my_fading(whole: fading.Course, mine: fading.Course | None, half_life: int) -> tuple[Figure, dict[str, np.ndarray]]:
-    """The loss of counts on the first speech in training, without fading and with the reader's own, if there is one."""
-    figure = Figure(figsize=(5.2, 3.3), layout="constrained")
-    panel, shown = figure.subplots(), {"no fading": whole.bits[0]}
-    panel.plot(whole.steps, whole.bits[0], **COUNTS, label="no fading")
-    title = "Without fading, counts keep 1803"
-    if mine is not None:
-        shown["mine"] = mine.bits[0]
-        panel.plot(mine.steps, mine.bits[0], color=ORANGE, linewidth=2.2, label=f"your fading, half-life {half_life}")
-        lost = mine.bits[0, -1] - mine.bits[0].min()
-        title = f"Your fading: 1803 is forgotten by {lost:.2f}"
-    else:
-        panel.text(whole.steps[-1], 2.1, "your curve comes here", color=ORANGE, ha="right", weight="bold")
-    panel.set_ylim(1.65, 2.5)
-    year_axis(panel, whole.steps[-1])
-    titled(figure, panel, title, "speeches being read, in order", "loss on 1803, bits per byte")
-    return figure, shown
 
 
 def half_lives() -> list[tuple[str, int]]:

@@ -22,7 +22,7 @@ def test_every_network_has_a_name():
     assert list(eras.NAMES) == list(MODELS)
     assert set(eras.ORDERS) == set(networks.IN_TIME)
     assert [row[0] for row in eras.settings()[1:]] == list(eras.NAMES.values())
-    assert eras.settings()[1][3:] == ["0.0016", "times 2"]
+    assert eras.settings()[1][3:] == ["0.0016"]
 
 
 def test_losses_leave_the_test_before_the_first_step_out():
@@ -145,10 +145,15 @@ def test_one_era_tells_what_each_network_has_forgotten():
     figure, numbers = fades.one_era("1903", "time")
     run = [continual.eras(one).forgotten()[5] for one in records.seeds("continual", "swiglu-time").values()]
     assert numbers["SwiGLU: forgotten"] == pytest.approx(np.mean(run))
-    panel = figure.axes[0]
+    panel, right = figure.axes
+    forgotten = np.mean(
+        [continual.eras(one).forgotten() for one in records.seeds("continual", "p-spin-time").values()], 0
+    )
+    assert right.lines[0].get_ydata() == pytest.approx(forgotten, abs=1e-6)
+    assert (right.lines[1].get_xdata()[0], right.lines[1].get_ydata()[0]) == (5, pytest.approx(forgotten[5], abs=1e-6))
     assert [text.get_text().strip() for text in panel.texts] == ["its year"]
     assert panel.get_legend_handles_labels()[1] == ["p-Spin", "p-Spin, mixed", "the three others"]
-    assert panel.get_title("left").endswith(f"p-Spin forgets {numbers['p-Spin: forgotten']:.2f} bits")
+    assert panel.get_title("left").endswith(f"{numbers['p-Spin: forgotten']:.2f} forgotten")
     assert min(line.get_xdata()[0] for line in panel.lines if len(line.get_xdata()) > 2) == eras.test_steps()[2]
     mixed = fades.one_era("1903", "mixed")[0].axes[0]
     assert not mixed.texts
@@ -160,16 +165,6 @@ def test_the_invented_example_adds_up():
     assert shown == {"forgotten": 0.4, "effect of order": 0.2}
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert {"forgotten\n0.4", "effect of order\n+0.2"} <= set(texts)
-
-
-def test_the_readers_own_fading_is_drawn_if_there_is_one():
-    figure, shown = fades.my_fading(eras.counts(), None, 400)
-    assert list(shown) == ["no fading"]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["your curve comes here"]
-    figure, shown = fades.my_fading(eras.counts(), eras.counts("time", 400), 400)
-    assert shown["mine"][-1] > shown["no fading"][-1] + 0.2
-    assert not figure.axes[0].texts
-    assert "forgotten by 0.21" in figure.get_suptitle()
 
 
 def test_counts_that_fade_follow_better_and_keep_less():
@@ -184,11 +179,23 @@ def test_counts_that_fade_follow_better_and_keep_less():
     assert [line.get_xdata()[0] for line in rings] == [3, 3], "where the slider stands"
 
 
-def test_equal_rates_show_what_is_there(monkeypatch):
+def test_online_losses_at_equal_rates_are_those_of_the_runs():
+    (rate, ours, theirs, gap, warm), other = eras.at_equal_rates()[1:]
+    assert (rate, other[0]) == ("8e-4", "1.6e-3")
+    slow = [continual.online(run) for run in records.seeds("continual-rates", "p-spin-time").values()]
+    assert ours == f"{np.mean(slow):.3f}"
+    assert theirs == f"{records.mean(continual.followed('transformer')):.3f}"
+    assert float(gap) == pytest.approx(float(ours) - float(theirs), abs=1.1e-3)
+    first = [np.mean(run["loss"][:500]) for run in records.seeds("continual-rates", "transformer-time").values()]
+    ours = [np.mean(run["loss"][:500]) for run in records.seeds("continual", "p-spin-time").values()]
+    assert float(other[-1]) == pytest.approx((np.mean(ours) - np.mean(first)) / math.log(2), abs=1e-3)
+
+
+def test_the_effect_of_order_at_equal_rates_shows_what_is_there(monkeypatch):
     rows = [dataclasses.replace(row, verdict="not run yet", values=()) for row in answers("order")]
     monkeypatch.setattr(eras, "answers", lambda section: rows)
-    assert [row[1:] for row in eras.equal_rates()[1:]] == [["", "", "", "not run yet"]] * 3
+    assert [row[1:] for row in eras.order_at_equal_rates()[1:]] == [["", "", "", "not run yet"]] * 3
     rows[0] = dataclasses.replace(rows[0], verdict="as much", values=((Difference(-0.01, 0.004, 2),),))
     cost = {"continual-rates": {1: 0.16, 2: 0.18}, "continual": {1: 0.18, 2: 0.18}}
     monkeypatch.setattr(continual, "lost_to_order", lambda model, group: cost[group])
-    assert eras.equal_rates()[1] == ["bytes, both at 8e-4", "+0.170", "+0.180", "-0.010 ± 0.004", "as much"]
+    assert eras.order_at_equal_rates()[1] == ["bytes, both at 8e-4", "+0.170", "+0.180", "-0.010 ± 0.004", "as much"]

@@ -265,11 +265,20 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
     ("10", 5): {"0.1445", "0.3223", "2.12"},
     ("10", 7): {"0.05"},
     ("11", 1): {"0.0008", "0.0032", "1.1", "4.8004", "4.8025"},
-    ("11", 2): {"0.003", "0.129"},  # exercise 11.1
     ("11", 3): {"0.05", "3.1", "3.2", "3.5", "3.9", "9.9"},  # of its widget (tests/lessons/figures/test_catching_up.py)
-    ("11", 4): {"64", "2.8", "31"},  # the batch size; of its widget (tests/lessons/figures/test_valley.py)
-    ("11", 5): {"0.0004", "0.0032", "0.0064", "0.417", "0.136", "0.042"},  # rates; of its widget
-    ("11", 7): {"0.004", "0.02", "0.026", "0.127"},  # of the appendices: a margin, exercise 11.3
+    ("11", 4): {"0.0004", "0.0032", "0.0064", "0.417", "0.136", "0.042"}  # rates; of its widget
+    | {"0.182", "0.190", "0.158", "0.165", "0.040"},  # of its figure (tests/lessons/figures/test_figures_race.py)
+    ("11", 5): {"3.5"},  # of section 3
+    ("11", 6): {
+        "0.004",
+        "0.02",
+        "0.026",
+        "0.003",
+        "0.127",
+        "0.129",
+        "2.8",
+        "31",
+    },  # of the appendices: a margin, exercises, toy
     ("12", 0): {"0.016", "0.023", "1.76", "1.8", "2.0"},  # and of notebook 11
     ("12", 1): {"0.02", "95"},  # criteria
     ("12", 2): {"1.1"},  # million parameters
@@ -289,9 +298,9 @@ GIVEN = {  # (notebook, section) -> numbers that no cell prints: the paper's, of
 SOURCES: dict[tuple[str, int], list[str | int]] = {  # of numbers that a section takes from elsewhere: claims of the
     # ledger, and other sections
     ("11", 1): ["eight-times"],
-    ("11", 2): ["control", "control-64", "large-batch", "eight-times"],
-    ("11", 5): ["eight-times"],
-    ("11", 6): ["control-bytes", "control-64-bytes", 3],
+    ("11", 2): ["control", "control-64", "large-batch"],
+    ("11", 4): ["eight-times"],
+    ("11", 5): ["control-bytes", "control-64-bytes"],
     ("12", 5): [2, 4],
     ("12", 6): [5],
     ("13", 6): [3, 5],

@@ -137,16 +137,29 @@ def rate_and_length(pair: tuple[Network, Network], slow: tuple[Network, Network]
     ends = {(rate, "short"): [short_end(network, rate) for network in pair] for rate in rates}
     for rate, both in zip(rates, (slow, pair), strict=True):
         ends[rate, "full"] = [records.mean(records.bits(*network)) for network in both]
-    figure, axes = d.canvas(5.2, 3.2, title)
-    d.label(axes, 1.5, 26, "the diagonal: p-Spin at batch 1 against the Transformer at batch 64", GREY, ha="left")
-    high, wide, left, low = 7, 15, {"short": 13.5, "full": 35.5}, dict(zip(rates, (11, 1.5), strict=True))
+    figure, axes = d.canvas(5.2, 3.7, title)
+    label = (
+        "p-Spin at batch 1 against the Transformer at batch 64,\nbits per byte; at the arrows: how far the gap moves"
+    )
+    d.label(axes, 1.5, 30.4, label, GREY, ha="left")
+    high, wide, left, low = 7, 14.5, {"short": 10.5, "full": 37}, dict(zip(rates, (16, 1.5), strict=True))
+
+    def moved(start: tuple[float, str], end: tuple[float, str]) -> str:
+        gaps = [one - other for one, other in (ends[start], ends[end])]
+        return f"{gaps[1] - gaps[0]:.3f}"
+
     for (rate, length), (first, second) in ends.items():
         colour, text = (BLUE if first < second else ORANGE), f"p-Spin\n{in_words(second - first)}"
         d.box(axes, left[length], low[rate], wide, high, text, colour, 11)
     for length, x in left.items():
-        d.label(axes, x + wide / 2, 20.5, f"{length} runs")
+        d.label(axes, x + wide / 2, 25.5, f"{length} runs")
+        d.arrow(axes, (x + wide / 2, low[rates[0]]), (x + wide / 2, low[rates[1]] + high))
+        d.label(axes, x + wide / 2, 12.25, f"  {moved((rates[0], length), (rates[1], length))}", ha="left")
     for rate, y in low.items():
         d.label(axes, 0.8, y + high / 2, f"rate\n{rate:g}", ha="left")
+        d.arrow(axes, (left["short"] + wide, y + high / 2), (left["full"], y + high / 2))
+        middle = (left["short"] + wide + left["full"]) / 2
+        d.label(axes, middle, y + high / 2 + 1.8, moved((rate, "short"), (rate, "full")))
     return figure, ends
 
 

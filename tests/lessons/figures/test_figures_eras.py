@@ -180,7 +180,7 @@ def test_counts_that_fade_follow_better_and_keep_less():
 
 
 def test_online_losses_at_equal_rates_are_those_of_the_runs():
-    (rate, ours, theirs, gap, warm), other = eras.at_equal_rates()[1:]
+    (rate, ours, theirs, gap, _), other = eras.at_equal_rates()[1:]
     assert (rate, other[0]) == ("8e-4", "1.6e-3")
     slow = [continual.online(run) for run in records.seeds("continual-rates", "p-spin-time").values()]
     assert ours == f"{np.mean(slow):.3f}"

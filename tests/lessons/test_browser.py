@@ -307,8 +307,8 @@ def catching(page) -> None:
     who.select_option("The diagonal")
     axis.select_option("time")
     slider = box.get_by_role("slider")
-    slider.press("ArrowRight")
-    expect_numbers(box, draw("The diagonal", 8000, "time")[1])
+    slider.press("ArrowLeft")
+    expect_numbers(box, draw("The diagonal", 6000, "time")[1])
 
 
 def forgetful_adam(page) -> None:

@@ -40,8 +40,8 @@ def test_factors_are_those_that_the_text_tells():
         return float(draw(who, after, axis)[1][f"times the {axis}"])
 
     assert [shown(who, 7000, "text") for who in PAIRS] == [3.1, 3.2, 3.5]
-    falling = [shown("The diagonal", after, "text") for after in range(1000, 8001, 1000)]
-    assert (falling[0], falling[-1]) == (9.9, 3.9)
-    assert sorted(falling[:-1], reverse=True) == falling[:-1]
+    falling = [shown("The diagonal", after, "text") for after in range(1000, 7001, 1000)]
+    assert (falling[0], falling[-1]) == (9.9, 3.5)
+    assert sorted(falling, reverse=True) == falling
     assert [shown(who, 7000, "time") for who in ("p-Spin", "Transformer")] == [2.1, 2.1]
     assert draw("Transformer", 7000, "text")[1]["sequences at batch 64"] == "22,670"

@@ -23,7 +23,7 @@ from .. import fading
 from . import study
 from .style import BLUE, GREY, ORANGE, styled
 
-NAMES = {"p-spin": "p-Spin", "transformer": "Transformer", "swiglu": "SwiGLU", "k0-same-size": "no recurrence"}
+NAMES = {"p-spin": "p-Spin", "transformer": "Transformer", "swiglu": "SwiGLU", "k0-same-size": "no feedback"}
 ORDERS = {"time": "in order", "replay": "replay", "mixed": "mixed"}
 TITLE = dict(x=0.01, ha="left", weight="bold", fontsize=11.5)
 SMALL = (5.2, 3.5)  # inches: readable on a phone
@@ -265,21 +265,27 @@ def at_equal_rates() -> list[list[str]]:
         after = [records.mean(continual.followed(name, group=group)) for name, group in ends]
         during = [records.mean(continual.followed(name, group=group, **warm)) for name, group in ends]
         gaps = [f"{one - other:+.3f}" for one, other in (after, during)]
-        rows.append([about.removeprefix("bytes, both at "), *(f"{x:.3f}" for x in after), *gaps])
+        rows.append([_rate(about).removeprefix("bytes, both at "), *(f"{x:.3f}" for x in after), *gaps])
     return rows
 
 
 def order_at_equal_rates() -> list[list[str]]:
     """A table: what the order costs p-Spin and the Transformer."""
-    rows = [["text and rate", "p-Spin", "Transformer", "p-Spin minus Transformer", "p-Spin's cost is"]]
+    rows = [["effect of order", "p-Spin", "Transformer", "difference", "p-Spin's is"]]
     for row, (about, *pair) in zip(answers("order"), answers("order")[0].question.differences, strict=True):
         means, gap = ["", ""], ""
         if row.values:
             costs = [continual.lost_to_order(name, group) for group, name in (one.split("/") for one in pair)]
             means = [f"{records.mean(cost):+.3f}" for cost in costs]
             gap = f"{row.values[0][0].mean:+.3f} ± {row.values[0][0].half_width:.3f}"
-        rows.append([about, *means, gap, row.verdict])
+        rows.append([_rate(about), *means, gap, row.verdict])
     return rows
+
+
+def _rate(text: str) -> str:
+    """Ends with a learning rate: as texts write it."""
+    words, _, rate = text.rpartition(" ")
+    return f"{words} {float(rate):g}"
 
 
 def settings() -> list[list[str]]:

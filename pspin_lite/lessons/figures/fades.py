@@ -72,7 +72,7 @@ def half_lives() -> list[tuple[str, int]]:
 @styled
 def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
     """For an Explorer: the loss of counts with that half-life (in sequences; 0: they do not fade) on two speeches
-    over training, and at the end, on old text and new, for every half-life."""
+    over training, and at the end, on old text and new, for every half-life down to it."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     years, whole = list(continual.passed()), counts()
@@ -89,9 +89,12 @@ def fade(half_life: int) -> tuple[Figure, dict[str, float]]:
     chosen = values.index(half_life)
     ends = np.array([_both(counts("time", value or math.inf)) for value in values])
     for column, (what, colour) in enumerate((("2023", ORANGE), ("eleven older", BLUE))):
-        right.plot(range(len(values)), ends[:, column], color=colour, marker="o", ms=4, linewidth=1.8, label=what)
+        shown = ends[: chosen + 1, column]  # those that the slider has passed
+        right.plot(range(len(shown)), shown, color=colour, marker="o", ms=4, linewidth=1.8, label=what)
         right.plot(chosen, ends[chosen, column], "o", color=colour, ms=10)
-    right.set(xlabel="half-life of a count, sequences", title="at the end", ylim=(1.8, 2.6))
+    right.set(
+        xlabel="half-life of a count, sequences", title="at the end", ylim=(1.8, 2.6), xlim=(-0.3, len(values) - 0.7)
+    )
     right.set_xticks(range(len(values)), [text for text, _ in half_lives()], fontsize=9)
     right.legend()
     lost = (course.bits[:, -1] - course.bits.min(1))[: -continual.LAST].mean()

@@ -145,7 +145,7 @@ def rate_and_length(pair: tuple[Network, Network], slow: tuple[Network, Network]
     high, wide, left, low = 7, 14.5, {"short": 10.5, "full": 37}, dict(zip(rates, (16, 1.5), strict=True))
 
     def moved(start: tuple[float, str], end: tuple[float, str]) -> str:
-        gaps = [one - other for one, other in (ends[start], ends[end])]
+        gaps = [round(one - other, 3) for one, other in (ends[start], ends[end])]
         return f"{gaps[1] - gaps[0]:.3f}"
 
     for (rate, length), (first, second) in ends.items():

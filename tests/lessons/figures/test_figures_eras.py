@@ -181,7 +181,7 @@ def test_counts_that_fade_follow_better_and_keep_less():
 
 def test_online_losses_at_equal_rates_are_those_of_the_runs():
     (rate, ours, theirs, gap, _), other = eras.at_equal_rates()[1:]
-    assert (rate, other[0]) == ("8e-4", "1.6e-3")
+    assert (rate, other[0]) == ("0.0008", "0.0016")
     slow = [continual.online(run) for run in records.seeds("continual-rates", "p-spin-time").values()]
     assert ours == f"{np.mean(slow):.3f}"
     assert theirs == f"{records.mean(continual.followed('transformer')):.3f}"
@@ -198,4 +198,4 @@ def test_the_effect_of_order_at_equal_rates_shows_what_is_there(monkeypatch):
     rows[0] = dataclasses.replace(rows[0], verdict="as much", values=((Difference(-0.01, 0.004, 2),),))
     cost = {"continual-rates": {1: 0.16, 2: 0.18}, "continual": {1: 0.18, 2: 0.18}}
     monkeypatch.setattr(continual, "lost_to_order", lambda model, group: cost[group])
-    assert eras.order_at_equal_rates()[1] == ["bytes, both at 8e-4", "+0.170", "+0.180", "-0.010 ± 0.004", "as much"]
+    assert eras.order_at_equal_rates()[1] == ["bytes, both at 0.0008", "+0.170", "+0.180", "-0.010 ± 0.004", "as much"]

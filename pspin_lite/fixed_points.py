@@ -171,15 +171,18 @@ class Examination:
 
 
 @torch.no_grad()
-def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, seed: int = 0) -> Examination:
+def examine(
+    z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, seed: int = 0, gate: str = "sigmoid"
+) -> Examination:
     """Follows the layer's own start and `starts` random ones until they settle or LIMIT steps have passed. What it says
     about fixed points is what those starts met: others may exist.
     z [n, 2I], w_int [2I, I], gamma [I] -> what `Examination` has: verdicts, radius, residual and more."""
     checks.whole("K", K, 0)
     n, D = z.shape[0], gamma.shape[0]
-    y, path, moved = torch.cat([spin(z).unsqueeze(0), random_starts(n, D, starts, seed).to(z)]), [spin(z)], []
+    own = spin(z, gate)
+    y, path, moved = torch.cat([own.unsqueeze(0), random_starts(n, D, starts, seed).to(z)]), [own], []
     for k in range(LIMIT):
-        new = step(y, z, w_int, gamma)
+        new = step(y, z, w_int, gamma, gate)
         moved.append((new - y).abs().amax(-1))  # [1 + starts, n]
         y = new
         if k < SHOWN:
@@ -187,12 +190,12 @@ def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, se
         if k + 1 >= SHOWN and (moved[-1] < SETTLED).all():
             break
     settled = moved[-1] < SETTLED
-    end = newton(newton(y[0], z, w_int, gamma), z, w_int, gamma)  # from nearly at rest to the last digit
+    end = newton(newton(y[0], z, w_int, gamma, gate), z, w_int, gamma, gate)  # from nearly at rest to the last digit
     if not settled[0].all():  # they have a fixed point too, from which steps lead away
-        unstable = follow(z, w_int, gamma) if D <= SMALL else torch.full_like(end, torch.nan)
+        unstable = follow(z, w_int, gamma, gate=gate) if D <= SMALL else torch.full_like(end, torch.nan)
         end = end.where(settled[0].unsqueeze(-1), unstable)
     while len(path) <= max(SHOWN, K):
-        path.append(step(path[-1], z, w_int, gamma))
+        path.append(step(path[-1], z, w_int, gamma, gate))
     states = torch.stack(path)
     shrinking = _shrinks(torch.stack(moved))
     points = [len(distinct(y[settled[:, t], t], APART)) for t in range(n)]
@@ -201,11 +204,11 @@ def examine(z: Tensor, w_int: Tensor, gamma: Tensor, K: int, starts: int = 6, se
     return Examination(
         path=states[: SHOWN + 1].numpy(),
         residual=changes[:SHOWN].numpy(),
-        radius=spectral_radius(end, z, w_int, gamma, exact=D <= SMALL).numpy(),
+        radius=spectral_radius(end, z, w_int, gamma, exact=D <= SMALL, gate=gate).numpy(),
         bound=lipschitz_bound(w_int, gamma),
         settles=settled[0].numpy(),
         points=np.array(points),
-        gradient_error=_series_errors(states[max(K - 1, 0)], end, settled[0], Layer(z, w_int, gamma), K),
+        gradient_error=_series_errors(states[max(K - 1, 0)], end, settled[0], Layer(z, w_int, gamma), K, gate),
         verdicts=verdicts,
         verdict=_together(verdicts),
     )
@@ -217,22 +220,22 @@ def random_starts(n: int, D: int, starts: int = 6, seed: int = 0) -> Tensor:
     return 2 * torch.rand(starts, n, D, generator=rng, dtype=torch.float64) - 1
 
 
-def newton(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor) -> Tensor:
+def newton(y: Tensor, z: Tensor, w_int: Tensor, gamma: Tensor, gate: str = "sigmoid") -> Tensor:
     """A step of Newton's method towards a fixed point: [.., I] -> [.., I]."""
     eye = torch.eye(gamma.shape[0], dtype=z.dtype)
-    return y + torch.linalg.solve(eye - jacobian(y, z, w_int, gamma), step(y, z, w_int, gamma) - y)
+    return y + torch.linalg.solve(eye - jacobian(y, z, w_int, gamma, gate), step(y, z, w_int, gamma, gate) - y)
 
 
-def follow(z: Tensor, w_int: Tensor, gamma: Tensor, stages: int = 12) -> Tensor:
+def follow(z: Tensor, w_int: Tensor, gamma: Tensor, stages: int = 12, gate: str = "sigmoid") -> Tensor:
     """A fixed point, also where steps lead away from it: the one for gamma = 0, spin(z), followed by Newton's method as
     gamma grows to what it is. nan for tokens for which that fails.
     z [.., 2I], w_int [2I, I], gamma [I] -> [.., I]."""
-    y = spin(z)
+    y = spin(z, gate)
     for stage in range(1, stages + 1):
         part = gamma * (stage / stages)
         for _ in range(2 if stage < stages else 6):
-            y = newton(y, z, w_int, part)
-    arrived = (step(y, z, w_int, gamma) - y).abs().amax(-1, keepdim=True) < SETTLED
+            y = newton(y, z, w_int, part, gate)
+    arrived = (step(y, z, w_int, gamma, gate) - y).abs().amax(-1, keepdim=True) < SETTLED
     return y.where(arrived, torch.nan)
 
 
@@ -269,17 +272,17 @@ def _together(verdicts: list[str]) -> str:
     return worst if count == len(verdicts) else f"{worst} ({count} of {len(verdicts)} tokens)"
 
 
-def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K: int) -> np.ndarray:
+def _series_errors(before: Tensor, end: Tensor, settled: Tensor, layer: Layer, K: int, gate: str) -> np.ndarray:
     """dL/df by the paper's series after 0..K products, with the slopes at f_K, against the exact one at the fixed point
     `end`. L is a fixed random direction; only tokens that settle have an exact gradient."""
     if not settled.any():
         return np.full(K + 1, np.nan)
     z, w_int, gamma = layer
     dy = random_direction(end)
-    J = jacobian(end, *layer)
+    J = jacobian(end, *layer, gate)
     exact = torch.linalg.solve(torch.eye(J.shape[-1], dtype=J.dtype) - J.mT.where(settled[:, None, None], 0.0), dy)
-    exact = torch.cat([exact * phi for phi in slopes(z + (gamma * end) @ w_int.T)], -1)[settled]
-    phi_u, phi_a = slopes(z if K == 0 else z + (gamma * before) @ w_int.T)
+    exact = torch.cat([exact * phi for phi in slopes(z + (gamma * end) @ w_int.T, gate)], -1)[settled]
+    phi_u, phi_a = slopes(z if K == 0 else z + (gamma * before) @ w_int.T, gate)
     V, errors = dy, []
     for k in range(K + 1):
         if k:

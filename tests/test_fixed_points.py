@@ -152,19 +152,26 @@ def test_jacobian_and_large_radius(gate):
     assert changes[-1] == pytest.approx(((after - before).norm() / after.norm()).item())
 
 
-def test_unstable_fixed_points_are_followed():
+@pytest.mark.parametrize("gate", attractor.GATES)
+def test_unstable_fixed_points_are_followed(gate):
     layer = fp.random_map(0.5, 6.0)
-    y = fp.follow(*layer)
-    assert (attractor.step(y, *layer) - y).abs().max() < 1e-8
-    assert fp.examine(*layer, K=1).radius.max() > 1
+    y = fp.follow(*layer, gate=gate)
+    found = y.isfinite().all(-1)
+    assert found.any()
+    assert (attractor.step(y, *layer, gate) - y)[found].abs().max() < 1e-8
+    assert np.nanmax(fp.examine(*layer, K=1, gate=gate).radius) > 1
 
 
-def test_examine_agrees_with_the_gradient_of_everything():
+@pytest.mark.parametrize("gate", attractor.GATES)
+def test_examine_agrees_with_the_gradient_of_everything(gate):
     """The series' floor: with a converged forward pass its error falls to rounding."""
     inputs = fp.random_map(0.5, 0.8)
-    assert fp.examine(*inputs, K=20).gradient_error[-1] < 1e-12
-    result = with_grads(lambda *x: attractor.equilibrium(*x, 20), inputs)
-    expected = with_grads(lambda *x: attractor.unrolled(*x, 20), inputs)
+    looked = fp.examine(*inputs, K=20, gate=gate)
+    assert looked.gradient_error[-1] < 1e-12
+    end = attractor.unrolled(*inputs, 60, gate)
+    assert looked.radius == pytest.approx(fp.spectral_radius(end, *inputs, exact=True, gate=gate).numpy(), abs=1e-6)
+    result = with_grads(lambda *x: attractor.equilibrium(*x, 20, gate=gate), inputs)
+    expected = with_grads(lambda *x: attractor.unrolled(*x, 20, gate), inputs)
     for name in expected:
         assert torch.allclose(result[name], expected[name], atol=1e-9)
 

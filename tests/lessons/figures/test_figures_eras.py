@@ -178,8 +178,9 @@ def test_counts_that_fade_follow_better_and_keep_less():
     rings = [line for line in figure.axes[1].lines if line.get_markersize() == 10]
     assert [line.get_xdata()[0] for line in rings] == [3, 3], "where the slider stands"
     assert [len(line.get_xdata()) for line in figure.axes[1].lines][:3:2] == [4, 4], "what it has passed"
-    ends = {h: [f"{fades.fade(h)[1][name]:.2f}" for name in list(numbers)[:2]] for h in (0, 1600, 400)}
-    assert ends == {0: ["2.43", "1.90"], 1600: ["2.30", "1.91"], 400: ["2.22", "2.08"]}, "as the text tells"
+    ends = {h: [f"{fades.fade(h)[1][name]:.2f}" for name in list(numbers)[:2]] for h in (0, 1600, 800, 400)}
+    expected = {0: ["2.43", "1.90"], 1600: ["2.30", "1.91"], 800: ["2.24", "1.96"], 400: ["2.22", "2.08"]}
+    assert ends == expected, "as the text tells"
 
 
 def test_online_losses_at_equal_rates_are_those_of_the_runs():

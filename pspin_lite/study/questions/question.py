@@ -16,7 +16,7 @@ from ..intervals import Difference
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[2] / "docs" / "second_study.md"  # of a checkout
-SECTIONS = ("living", "steps", "repair", "moments", "controls", "ladder", "stack", "data", "gains", "noise")
+SECTIONS = ("living", "steps", "repair", "moments", "controls", "ladder", "stack", "data", "rate", "gains", "noise")
 SECTIONS += ("batches", "context", "sizes", "order")
 Speeches = tuple[float, float] | None  # the interval of the bootstrap, where windows were kept
 

@@ -27,9 +27,16 @@ PATH = {  # from the paper's network to the Transformer: group and network in th
     "mended": ("repair-bytes", "mended"),
     "Transformer": ("bytes-1", "transformer"),
 }
-FURTHER = {"stacked": ("stack-bytes", "stacked"), "tanh · tanh, wide": ("steps-bytes", "wide")}
+FURTHER = {
+    "mended, norms": ("repair-bytes", "mended-norms"),
+    "stacked": ("stack-bytes", "stacked"),
+    "tanh · tanh, wide": ("steps-bytes", "wide"),
+    "SwiGLU, convolution": ("repair-bytes", "swiglu-convolution"),
+    "attention, convolution": ("repair-bytes", "attention-convolution"),
+}
 BESIDE = {"SwiGLU": ("bytes-1", "swiglu"), "no MLP": ("living-bytes", "no-mlp")}
 COLOURS = {"mended": BLUE, "stacked": PURPLE, "tanh · tanh": ORANGE, "SwiGLU": RED}  # in every figure; others are grey
+COLOURS |= {"SwiGLU, convolution": GREEN}
 
 
 def in_words(row: Row) -> str:
@@ -182,7 +189,7 @@ def gaps(rows: Mapping[str, Sequence[Difference]], title: str) -> tuple[Figure, 
     for row, (name, splits) in enumerate(rows.items()):
         shown[name], colour = (
             np.array([(one.mean, one.half_width) for one in splits]),
-            COLOURS.get(name.partition(",")[0], GREY),
+            COLOURS.get(name, COLOURS.get(name.partition(",")[0], GREY)),
         )
         for (mean, half), shift, face in zip(shown[name], (-0.15, 0.15), (colour, "white"), strict=False):
             panel.errorbar(
@@ -190,7 +197,7 @@ def gaps(rows: Mapping[str, Sequence[Difference]], title: str) -> tuple[Figure, 
             )
     for label, face in (("held-out", GREY), ("recent", "white")):
         panel.plot([], [], "o", color=GREY, markerfacecolor=face, label=label)
-    panel.legend(loc="upper right")
+    panel.legend(loc="lower right")
     panel.set_yticks(range(len(rows)), list(rows))
     panel.set(ylim=(len(rows) - 0.45, -1.0), xlim=(-0.05, None))
     panel.set_xlabel("bits per byte above the Transformer (95% intervals over seeds)")

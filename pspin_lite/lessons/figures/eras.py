@@ -269,19 +269,6 @@ def at_equal_rates() -> list[list[str]]:
     return rows
 
 
-def order_at_equal_rates() -> list[list[str]]:
-    """A table: what the order costs p-Spin and the Transformer."""
-    rows = [["effect of order", "p-Spin", "Transformer", "difference", "p-Spin's is"]]
-    for row, (about, *pair) in zip(answers("order"), answers("order")[0].question.differences, strict=True):
-        means, gap = ["", ""], ""
-        if row.values:
-            costs = [continual.lost_to_order(name, group) for group, name in (one.split("/") for one in pair)]
-            means = [f"{records.mean(cost):+.3f}" for cost in costs]
-            gap = f"{row.values[0][0].mean:+.3f} ± {row.values[0][0].half_width:.3f}"
-        rows.append([_rate(about), *means, gap, row.verdict])
-    return rows
-
-
 def _rate(text: str) -> str:
     """Ends with a learning rate: as texts write it."""
     words, _, rate = text.rpartition(" ")

@@ -19,7 +19,6 @@ from .style import BLUE, GREEN, GREY, ORANGE, styled
 BOTH = ("p-spin", "transformer")
 MIDDLE = "#949494"  # beside black
 TITLE = dict(loc="left", weight="bold", fontsize=11)
-DASHES = {"batch 1": "-", "batch 64": ":"}
 PAPER = (("p-spin", 1), ("transformer", 64))  # its two corners of the square
 RECIPES = {1: "batch 1\n8,000 sequences", 64: "batch 64\n64,000 sequences"}
 Seeds = Mapping[int, dict]  # seed -> record

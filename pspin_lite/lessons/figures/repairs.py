@@ -35,8 +35,13 @@ FURTHER = {
     "attention, convolution": ("repair-bytes", "attention-convolution"),
 }
 BESIDE = {"SwiGLU": ("bytes-1", "swiglu"), "no MLP": ("living-bytes", "no-mlp")}
-COLOURS = {"mended": BLUE, "stacked": PURPLE, "tanh · tanh": ORANGE, "SwiGLU": RED}  # in every figure; others are grey
-COLOURS |= {"SwiGLU, convolution": GREEN}
+COLOURS = {  # in every figure; others are grey
+    "mended": BLUE,
+    "stacked": PURPLE,
+    "tanh · tanh": ORANGE,
+    "SwiGLU": RED,
+    "SwiGLU, convolution": GREEN,
+}
 
 
 def in_words(row: Row) -> str:

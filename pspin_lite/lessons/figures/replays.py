@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...study import continual, records
-from .eras import COUNTS, NAMES, counts, end_losses, look, losses, settings, test_steps, titled, year_axis
+from .eras import COUNTS, NAMES, counts, end_losses, look, settings, test_steps, titled, year_axis
 from .style import GREY, styled
 
 STRETCH = 200  # steps that a point of the online loss is the mean over
@@ -40,12 +40,6 @@ def online(models: Sequence[str], title: str) -> tuple[Figure, dict[str, np.ndar
     year_axis(panel, test_steps()[-1])
     titled(figure, panel, title, f"speeches being read, from step {continual.WARM} on", "online loss, bits per byte")
     return figure, shown
-
-
-def replay_changes(model: str) -> dict[int, np.ndarray]:
-    """[speeches] by seed: the loss at the end with replay minus that in order."""
-    both = [losses(model, order)[:, :, -1] for order in ("replay", "time")]
-    return dict(zip(records.seeds(continual.GROUP, f"{model}-time"), both[0] - both[1], strict=True))
 
 
 @styled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ from pspin_lite.lessons.figures import eras, fades, replays
 from pspin_lite.study import continual, networks, records
 from pspin_lite.study.claims import continual_learning
 from pspin_lite.study.intervals import Difference
-from pspin_lite.study.questions.answers import answers
 
 MODELS = continual.models()
 YEARS = list(continual.passed())
@@ -117,8 +115,8 @@ def test_replay_is_compared_with_reading_in_order():
     order = np.array(list(continual.cost_of_order("p-spin").values()))
     assert -shown["p-spin", "mixed"][:, 0] == pytest.approx(order[:, :-1].mean(1))
     assert -shown["p-spin", "mixed"][:, 1] == pytest.approx(order[:, -1])
-    changes = np.array(list(replays.replay_changes("p-spin").values()))
-    assert shown["p-spin", "replay"][:, 1] == pytest.approx(changes[:, -1])
+    replay, ordered = (eras.losses("p-spin", order)[:, -1, -1] for order in ("replay", "time"))
+    assert shown["p-spin", "replay"][:, 1] == pytest.approx(replay - ordered)
     assert shown["counts", "mixed"] == pytest.approx(np.zeros((1, 2)))
     assert (shown["counts", "replay"] > 0.1).all()
     ways = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
@@ -193,13 +191,3 @@ def test_online_losses_at_equal_rates_are_those_of_the_runs():
     first = [np.mean(run["loss"][:500]) for run in records.seeds("continual-rates", "transformer-time").values()]
     ours = [np.mean(run["loss"][:500]) for run in records.seeds("continual", "p-spin-time").values()]
     assert float(other[-1]) == pytest.approx((np.mean(ours) - np.mean(first)) / math.log(2), abs=1e-3)
-
-
-def test_the_effect_of_order_at_equal_rates_shows_what_is_there(monkeypatch):
-    rows = [dataclasses.replace(row, verdict="not run yet", values=()) for row in answers("order")]
-    monkeypatch.setattr(eras, "answers", lambda section: rows)
-    assert [row[1:] for row in eras.order_at_equal_rates()[1:]] == [["", "", "", "not run yet"]] * 3
-    rows[0] = dataclasses.replace(rows[0], verdict="as much", values=((Difference(-0.01, 0.004, 2),),))
-    cost = {"continual-rates": {1: 0.16, 2: 0.18}, "continual": {1: 0.18, 2: 0.18}}
-    monkeypatch.setattr(continual, "lost_to_order", lambda model, group: cost[group])
-    assert eras.order_at_equal_rates()[1] == ["bytes, both at 0.0008", "+0.170", "+0.180", "-0.010 ± 0.004", "as much"]
